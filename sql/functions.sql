@@ -25,7 +25,6 @@
 \ir core/_check_idempotency_keys.sql
 \ir core/_check_settings_equal.sql
 \ir core/_check_share.sql
-\ir core/_check_word.sql
 \ir core/_liftable.sql
 \ir core/_standard_settings.sql
 \ir core/_merge_settings.sql
@@ -277,6 +276,7 @@
 \ir queue/cancel_job.sql
 \ir queue/_job_message.sql
 \ir queue/_queue_id.sql
+\ir queue/_check_job_state.sql
 \ir queue/_job_state.sql
 \ir queue/get_job.sql
 \ir queue/peek_jobs.sql

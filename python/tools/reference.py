@@ -34,15 +34,15 @@ _INTRODUCTION = f"""\
 {_GENERATED}
 # Reference
 
-Pass arguments by name (`topic => 'orders'`). The codes of errors are explained in
-[Errors](../python/docs/errors.md). A call that names a topic or a queue raises 42501 where your
-role may do something else with it, and MQ001 or MQ002, as if it did not exist, where your role may
-do nothing; see [grant_access](reference/access.md#grant_access).
+Pass arguments by name (`topic => 'orders'`). [Errors](../python/docs/errors.md) explains the codes.
+If your role has no access to a topic or queue, calls that name it raise MQ001 or MQ002, as if it
+did not exist. If it lacks only the kind of access that a call needs, the call raises 42501: see
+[grant_access](reference/access.md#grant_access).
 
-The examples are for psql: `\\gset` keeps the columns of a row for later statements, which name them
-`:job_id` or, as a literal, `:'lease_token'`. The examples of a page can be run from top to bottom.
-`prepare` stands for what a program sends, with placeholders and their types;
-[Drivers](../python/docs/drivers/index.md) shows it in other languages.
+The examples of a page run from top to bottom in psql. `\\gset` stores the columns of a row in
+variables, which later statements read as `:job_id` or, as a literal, `:'lease_token'`. `prepare`
+shows the statement that a program sends, with placeholders and their types;
+[Drivers](../python/docs/drivers/index.md) shows other languages.
 """
 
 

@@ -19,7 +19,12 @@ begin
             when 'share' then
                 perform pgq._check_share(setting.name, value::double precision);
             when 'word' then
-                perform pgq._check_word(setting.name, value, setting.words);
+                if array_position(setting.words, value collate "C") is null then
+                    raise exception 'argument "%" must be % or %',
+                        setting.name, array_to_string(trim_array(setting.words, 1), ', '),
+                        setting.words[cardinality(setting.words)]
+                        using errcode = '22023';
+                end if;
             when 'flag' then
                 null;
         end case;

@@ -1,9 +1,16 @@
--- Stop before any change if a schema pgq exists, created by this package or by another.
+-- Stop before any change if the encoding of the database is SQL_ASCII, or if a schema pgq exists,
+-- created by this package or by another.
 do $guard$
 begin
     -- SET LOCAL lasts until the transaction ends; inside DO it does not warn outside a transaction
     -- block.
     set local standard_conforming_strings = on;
+    if getdatabaseencoding() = 'SQL_ASCII' then
+        raise exception 'the database has the encoding SQL_ASCII, which cannot hold JSON escapes'
+            using errcode = '0A000',
+                detail = 'It stores what it is given, and programs get bytes instead of texts.',
+                hint = 'Create it with encoding ''UTF8'' template template0.';
+    end if;
     if to_regnamespace('pgq') is null then
         return;
     end if;

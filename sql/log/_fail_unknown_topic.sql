@@ -8,7 +8,7 @@ begin
     end if;
     raise exception 'unknown topic "%"', topic
         using errcode = 'MQ001',
-            hint = 'Create it with pgq.create_topic, or see pgq.list_topics for those that exist.';
+            hint = 'Create it with pgq.create_topic; if others see it, ask for pgq.grant_access.';
 end
 $$;
 

@@ -125,8 +125,8 @@ $$;
 comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 'Changes settings of a consumer group and returns it; a null argument leaves the setting as it is.
 See create_group for the settings. A new max_attempts also applies to messages that have failed
-before. If there was no limit before, no attempts were counted; the delivery that a member holds at
-that moment counts as the first attempt, if it fails. no_limit removes max_attempts and with it the
+before. Without a limit no attempts are counted; so if there was none before, the delivery that a
+member holds now is the first attempt, if it fails. no_limit removes max_attempts and with it the
 dead_letter_topic, and resets the attempts; an admin of the dead-letter topic may do this, too. The
 call waits for transactions that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad

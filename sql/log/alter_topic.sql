@@ -102,13 +102,13 @@ comment on function pgq.alter_topic(
     text, integer, interval, bigint, boolean, interval, integer, text[], boolean, boolean
 ) is
 'Changes settings of a topic and returns it; a null argument leaves the setting as it is.
-A partition that an open transaction publishes to gets the new settings at the next cleanup.
+A partition to which an open transaction publishes gets the new settings at the next cleanup.
 partitions can only grow; most keys then move to another partition, so the order within a key holds
 before the change and after it, but not across it. A new retention or max_bytes applies to messages
-published from now on; with a shorter one, older messages are removed together with the first newer
-ones that it removes. A topic that has ever stored messages without a retention cannot get one. A
-new idempotency_window applies to keys recorded from now on; earlier keys expire by their old
-window. A lower max_message_bytes leaves stored
+published from now on; with a shorter retention, older messages are removed together with the first
+newer ones. A topic that has ever stored messages without a retention cannot get one. A new
+idempotency_window applies to keys recorded from now on; earlier keys expire by their old window. A
+lower max_message_bytes leaves stored
 messages as they are. no_limit removes limits: retention, max_bytes.
 restricted: true opens the topic only to roles with access, see grant_access; false opens it to all
 roles with EXECUTE, and removes its grants. end_dependents: as in grant_access.

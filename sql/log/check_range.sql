@@ -45,8 +45,7 @@ $$;
 comment on function pgq.check_range(text, integer, bigint, bigint) is
 'Returns the partition_id of a partition in the view messages, if a range is available as a whole.
 Use it to read a range: select ... from pgq.messages where partition_id = (select
-pgq.check_range(...)) and log_offset between ...; a range that is removed or not published yet then
-raises an error there, too.
+pgq.check_range(...)) and log_offset between ...; that query raises the same errors.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
 22004 a required argument is null, 40001 when retention removes what is being read (try again).';

@@ -86,8 +86,8 @@ comment on function pgq.consume(text, text, integer, integer, bigint) is
 It combines claim_offsets and fetch_range. The position moves in the caller''s transaction: the
 caller''s writes in it happen exactly once for each message, and after a rollback the messages are
 delivered again. No row: nothing to read for this member now. All rows are of one partition, in
-order. max_messages: 1 to 1000000, by default 100. max_bytes: at most this much content in several
-messages (64 MiB by default); one is always returned. cut_short tells that this left some out.
+order. max_messages: 1 to 1000000, by default 100. max_bytes: the most content to return, by default
+64 MiB; at least one message is always returned. cut_short is true if max_bytes left messages out.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or max_bytes,
 40001 above READ COMMITTED when another transaction was first, or at any level when retention

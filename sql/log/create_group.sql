@@ -118,15 +118,15 @@ $$;
 comment on function pgq.create_group(text, text, text, text, integer, text) is
 'Creates a consumer group and returns it; an existing one is returned if the given settings agree.
 start: earliest (from the oldest message kept, the default) or latest (only messages published from
-now on; in a deferred topic also those that another transaction is giving offsets meanwhile); it is
-not compared for an existing group. out_of_range: the behaviour when retention has removed messages
-that the group has not read: error (MQ004 until seek, the default), or skip to the oldest message
-available. max_attempts and dead_letter_topic, which must be another topic: a batch that failed
-max_attempts times, by nack_offsets or because its lease expired, is delivered message by message
-from then on. A single message that then fails max_attempts times is published to the dead-letter
-topic with its key and content, and with headers that give its origin and the reason: pgq_topic,
-pgq_partition, pgq_offset, pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group continues
-after it. By default there is no limit: the group stays at a failing message.
+now on; in a deferred topic also those to which another transaction is just assigning offsets); it
+is not compared for an existing group. out_of_range: the behaviour when retention has removed
+messages that the group has not read: error (MQ004 until seek, the default), or skip to the oldest
+message available. max_attempts and dead_letter_topic, which must be another topic: a batch that
+failed max_attempts times, by nack_offsets or because its lease expired, is delivered message by
+message from then on. A single message that then fails max_attempts times is published to the
+dead-letter topic with its key and content, and with headers that give its origin and the reason:
+pgq_topic, pgq_partition, pgq_offset, pgq_group, pgq_attempts, pgq_error, pgq_published_at. The
+group continues after it. By default there is no limit: the group stays at a failing message.
 Errors: MQ001 unknown topic, MQ005 the group exists with other settings than those given,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
 another transaction was first, or at any level when retention removes what is being read (try

@@ -121,20 +121,19 @@ comment on function pgq.create_topic(
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
 several partitions let publishers work in parallel; use 1 only for a total order. retention: how
 long a message is kept at least, and about a third longer at most; by default 7 days. max_bytes:
-cleanup removes the oldest messages, a segment at a time, even before their retention ends, when all
+cleanup removes the oldest messages, a segment at a time, before their retention ends, once all
 younger messages have at least this size, so about a third more can be stored; by default no limit.
-notify: a publish notifies the channel pgq_topic with the topic''s name (for a restricted topic
-without the name); by default false, since it makes commits wait for each other. idempotency_window:
-how long an idempotency key stands for its first message, from 1 second to 366 days; by default 1
+notify: a publish notifies the channel pgq_topic with the name of the topic (without the name if it
+is restricted); by default false, since it makes commits wait for each other. idempotency_window:
+how long an idempotency key identifies its first message, from 1 second to 366 days; by default 1
 day. max_message_bytes (1024 to 268435456; by default 1048576): a publish with larger content is
 refused, see publish. no_limit: names of settings without a limit: retention (messages are never
-removed by age), max_bytes. deferred: a publish takes no lock and returns no offset, so that
-transactions may stay open for hours after it; messages get their offsets, in the order in which
-their commits become visible, when a consumer reads or assign_offsets is called; by default false;
-it cannot be changed later. restricted: only the caller and roles with access by grant_access may
-use the topic; by default false. Topics with the same retention share their storage, so use few
-different ones. Settings that are not given are not compared, so that an application can call this
-at each start.
+removed by age), max_bytes. deferred: a publish takes no lock and returns no offset, so that its
+transaction may stay open for hours; messages get their offsets, in the order in which their commits
+become visible, when a consumer reads or assign_offsets is called; by default false; it cannot be
+changed later. restricted: only the caller and roles with access by grant_access may use the topic;
+by default false. Topics with the same retention share their storage, so use few different ones.
+Settings that are not given are not compared, so that an application can call this at each start.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again), 54000 no more deferred topics, or retentions, windows or sizes that are too many: see

@@ -78,6 +78,6 @@ For a topic that is not deferred, the call waits for transactions that publish o
 that open transactions have published to a deferred topic are lost, even if these transactions
 commit. Subscribed queues get jobs of a deferred topic''s messages first; if that fails, for example
 because of a broken subscription, the call warns and drops the topic nevertheless. cleanup frees the
-space. The topic''s idempotency keys are removed: in a new topic of that name they are new.
+space. The idempotency keys of the topic are removed too.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
 a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';

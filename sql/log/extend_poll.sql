@@ -36,7 +36,7 @@ end
 $$;
 
 comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
-'Extends the lease of a partition that poll gave; false when that lease has ended.
+'Extends the lease of a partition, taken by poll; false when that lease has ended.
 The new lease lasts for the given time from now (by default 30 seconds), or as long as before if
 that is longer. False: the lease has expired, even if no other member got the partition, or was
 never the caller''s; stop working on its messages.

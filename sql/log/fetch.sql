@@ -55,10 +55,9 @@ $$;
 comment on function pgq.fetch(text, text, integer, integer, bigint) is
 'Returns the next messages of a consumer group without moving its position.
 Calling it twice returns the same messages; commit_offset moves the position. Without a partition it
-returns those of all partitions one after the other, up to max_messages (1 to 1000000, by default
-100) and max_bytes, as in consume; the last rows have cut_short then. Use it when the caller ensures
-that each partition has one reader; poll ensures that by leases. Read-only, so it works on a
-standby.
+returns messages of all partitions, one partition after the other, up to max_messages (1 to 1000000,
+by default 100) and max_bytes; see consume for max_bytes and cut_short. Use it if you ensure that
+each partition has one reader; poll ensures this by leases. Read-only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or max_bytes,
 40001 when retention removes what is being read (try again).';

@@ -76,10 +76,10 @@ $$;
 comment on function pgq.fetch_packed(text, integer, bigint, bigint, bigint) is
 'Returns the messages of a range of a partition in order, many of them in a row.
 Both ends are included. A row has up to 1000 messages; with large messages it ends with the one that
-reaches 1 MB, which may itself be much larger. Made for bulk readers such as Spark; ask for a few
+reaches 1 MB, which may itself be much larger. It is for bulk readers such as Spark; ask for a few
 thousand messages at a time, since all are collected before the first row is returned.
-first_partition_id: the result of check_range for partition 0 when the reading was planned; a topic
-that was dropped and recreated since then raises an error.
+first_partition_id: the result of check_range for partition 0 when the read was planned; if the
+topic was dropped and recreated since, the call raises an error.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition, or
 another topic has the name by now, 22004 a required argument is null, 40001 when retention removes

@@ -31,5 +31,5 @@ $$;
 
 comment on function pgq.list_groups(text) is
 'Returns the consumer groups of a topic, or of all topics, by name.
-Without a topic, an admin of a topic also sees the groups whose dead letters it gets.
+Without a topic, an admin of a dead-letter topic also sees the groups that use it.
 Errors: MQ001 unknown topic.';

@@ -35,7 +35,7 @@ end
 $$;
 
 comment on function pgq.list_offsets(text, timestamptz) is
-'Returns the offsets that each partition of a topic has, from the first to the last that are kept.
+'Returns the first and the last offset that each partition of a topic has.
 An empty partition has last_offset = first_offset - 1. With published_at, log_offset is the first
 offset published at that time or later, or last_offset + 1 if there is none; otherwise it is null.
 Messages published later get higher offsets, so ranges planned from this result stay valid.

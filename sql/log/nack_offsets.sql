@@ -84,13 +84,12 @@ They are delivered again at once, or after delay; until then no message of this 
 delivered to the group. error: the reason; group_lag shows it until the next attempt. In a group
 with max_attempts this counts as a failed attempt: the same batch is delivered again; after
 max_attempts failures its messages are delivered one by one; a message that fails max_attempts times
-alone is published to the dead_letter_topic, and the group continues after it. Name messages of poll
-by their lease_token; first commit the messages that were processed before the one that failed.
-Messages of consume and claim_offsets leave no trace after a rollback, so name them by the
-first_offset and last_offset that these returned, in a separate transaction. Returns false and
-changes nothing if the token is not that of the latest poll, the position of the group is not
-first_offset, or a member holds a lease. An expired lease remains valid as long as no other member
-got the partition.
+alone is published to the dead_letter_topic, and the group continues after it. For messages of poll
+pass their lease_token; first commit the messages that were processed before the one that failed. A
+rollback undoes consume and claim_offsets, so for their messages pass the first_offset and
+last_offset that these returned, in a separate transaction. Returns false and changes nothing if the
+token is not that of the latest poll, the position of the group is not first_offset, or a member
+holds a lease. An expired lease remains valid as long as no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
 first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another

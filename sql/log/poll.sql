@@ -61,7 +61,7 @@ end
 $$;
 
 comment on function pgq.poll(text, text, integer, integer, interval, bigint) is
-'Leases a partition to the caller and returns the next messages of it.
+'Leases a partition to the caller and returns its next messages.
 The position does not move yet. Until the lease ends, the other members of the group get other
 partitions. commit_offset with the lease token moves the position; when the last message is
 committed, the partition is free again. extend_poll extends the lease, release_poll gives the

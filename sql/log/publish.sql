@@ -200,12 +200,12 @@ comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) 
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the named partition, else to
 the partition of its key, else to any free partition. That partition is then locked for other
 publishers until the transaction ends: publish last, or commit soon. An idempotency_key (1 to 255
-characters) stands for the first message published with it, in any partition, for the
-idempotency_window of the topic: another call with the key writes nothing, whatever its other
-arguments are, and returns the partition and offset of that message as a duplicate. It waits for a
-transaction that is publishing that message. The content may have as many bytes as the topic''s
-max_message_bytes, key and headers together 256 KiB. In a deferred topic no lock is taken, and
-log_offset is null: see create_topic.
+characters) identifies the first message published with it, in any partition, for the
+idempotency_window of the topic: another call with this key writes nothing, whatever its other
+arguments are, and returns the partition and offset of that message as a duplicate. It waits for an
+open transaction that has published with this key. The content may have as many bytes as the
+topic''s max_message_bytes, key and headers together 256 KiB. In a deferred topic no lock is taken,
+and log_offset is null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
 content, 22023 two contents, headers that are no object, a bad idempotency_key, or too large, 40001
 above READ COMMITTED when another transaction was first (try again).';

@@ -141,13 +141,13 @@ comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, t
 Returns one row for each range of consecutive offsets in a partition; without duplicates that is one
 row for each partition that got messages.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are
-optional and of the same length. With a partition named, all messages go there; else each goes to
-the partition of its key; without keys, all go to one free partition. Within a partition they are in
-the order of the array. The partitions are locked for other publishers until the transaction ends.
-An idempotency key may be null: the message has none. A message whose idempotency key was used
-before (see publish), or occurs earlier in the array, is not written; rows with duplicate = true
-give the offsets of the messages that these keys stand for. An empty array writes nothing. In a
-deferred topic no lock is taken, and the offsets are null: see create_topic.
+optional and of the same length. If partition is given, all messages go there; else each goes to the
+partition of its key; without keys, all go to one free partition. Within a partition they are in the
+order of the array. The partitions are locked for other publishers until the transaction ends. An
+idempotency key may be null, which means none. A message whose idempotency key was used before (see
+publish), or occurs earlier in the array, is not written; rows with duplicate = true have the
+offsets of the messages that these keys identify. An empty array writes nothing. In a deferred topic
+no lock is taken, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
 a bad idempotency key, or a message is too large, 40001 above READ COMMITTED when another

@@ -33,8 +33,8 @@ $$;
 
 comment on function pgq.release_poll(text, text, integer, uuid) is
 'Gives back a partition that poll leased; false when the caller does not hold it any more.
-Messages that were not committed go to the next member at once, and this attempt is not counted; for
-messages that failed, use nack_offsets. An expired lease remains valid as long as no other member
-got the partition.
+Messages that were not committed are available to other members at once, and this attempt is not
+counted; for messages that failed, use nack_offsets. An expired lease remains valid as long as no
+other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
 argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';

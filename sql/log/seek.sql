@@ -86,7 +86,7 @@ $$;
 
 comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
 'Moves the position of a consumer group back or ahead, and returns it: a row per partition.
-The position is the offset that the group reads next. Give one of: log_offset (that message is read
+The position is the offset that the group reads next. Pass one of: log_offset (that message is read
 next; needs a partition), published_at (the first message published at that time or later is read
 next), start (earliest; or latest, see create_group). Without a partition it moves the position in
 all partitions. A member that holds a lease loses it. Attempts start at 1 again.

@@ -42,13 +42,13 @@ $$;
 
 comment on function pgq.watermark(text) is
 'Returns a time before which no more messages will be published to a topic.
-Use it as the end of a window by published_at that loses no message: published_at is taken when a
-message is published, but other sessions see the message only after the commit, so a window up to
-now() misses messages of open transactions. Without open publishers the watermark is the present;
+Use it as the end of a window by published_at, so that no message is lost: published_at is the time
+of the publish, but other sessions see the message only after the commit, so a window up to now()
+misses messages of open transactions. Without open publishers the watermark is the present;
 otherwise it is the time of the newest visible message in a partition with an open publisher. Call
 it first, and read messages with published_at < watermark in a later statement. On a standby, and in
-a read-only transaction, it is the time of the oldest of the newest messages of all partitions. It
-waits for no other transaction. If the server''s clock is set back, the watermark does not hold,
-except for partitions that have newer messages.
+a read-only transaction, it takes the time of the newest message of each partition, and returns the
+earliest. It does not wait for other transactions. If the server''s clock is set back, the watermark
+does not hold, except for partitions that have newer messages.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

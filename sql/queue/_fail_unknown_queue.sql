@@ -8,7 +8,7 @@ begin
     end if;
     raise exception 'unknown queue "%"', queue
         using errcode = 'MQ002',
-            hint = 'Create it with pgq.create_queue, or see pgq.list_queues for those that exist.';
+            hint = 'Create it with pgq.create_queue; if others see it, ask for pgq.grant_access.';
 end
 $$;
 

@@ -49,6 +49,6 @@ comment on function pgq.ack(bigint, uuid) is
 'Finishes a job; false when the caller does not hold it any more.
 The queue records it among the archived jobs, unless its archive setting is off. False, and nothing
 changed: the token is not that of the latest claim, or the job is finished already. An expired lease
-still counts as long as no other worker got the job.
+remains valid as long as no other worker got the job.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

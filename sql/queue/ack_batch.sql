@@ -29,8 +29,8 @@ $$;
 
 comment on function pgq.ack_batch(bigint[], uuid, bigint[]) is
 'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
-An id that is missing in the result was not held under this token any more. begun: prefetched jobs
-of the same claim that begin now, see claim_job; their leases are extended, and their ids returned,
-unless a lease has ended.
+If an id is missing in the result, its lease was lost. begun: prefetched jobs of the same claim that
+begin now, see claim_job; their leases are extended, and their ids returned, unless a lease has
+ended.
 Errors: 22004 a required argument is null, or a null is in job_ids or begun, 22023 job_ids or begun
 of several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

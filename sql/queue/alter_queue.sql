@@ -122,21 +122,21 @@ comment on function pgq.alter_queue(
     integer, boolean, interval, text[], boolean, boolean
 ) is
 'Changes settings of a queue and returns it; a setting whose argument is null keeps its value.
-See create_queue for the settings. no_limit removes the limit of settings: max_attempts, job_ttl,
-retention, max_leased, max_leased_per_key, rate_limit, max_unfinished, debounce_max. Stored jobs
-keep their times; a new lease applies from the next claim. So does a lowered max_attempts: a claim
-that finds a job with as many attempts makes it a dead letter, unless the job was enqueued with a
-limit of its own. unique_until applies when a job is claimed or dies: a dead letter that has kept
-its key keeps it. after_dead_letter applies when a job dies. The settings ordered and on_duplicate
-cannot be changed. A queue that has stored anything without a retention does not get one. A new
-idempotency_window applies to keys recorded from now on; earlier keys end by the window they were
-recorded with. A max_leased below the number of leased jobs takes no job away: claims return nothing
-until the number is lower; max_leased_per_key is lowered in the same way, and removing it waits for
-claims in progress.
+See create_queue for the settings. no_limit removes the limits of the named settings: max_attempts,
+job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished, debounce_max. Stored
+jobs keep their times; a new lease applies from the next claim. A lower max_attempts applies when a
+claim finds a job with as many attempts, which becomes a dead letter, unless the job was enqueued
+with its own limit. unique_until applies when a job is claimed or dies: existing dead letters keep
+their keys. after_dead_letter applies when a job dies. The settings ordered and on_duplicate cannot
+be changed. A queue that has ever stored anything without a retention cannot get one. A new
+idempotency_window applies to keys recorded from now on; earlier keys expire by their old window. If
+max_leased is set below the number of leased jobs, workers keep their jobs, and claims return
+nothing until fewer are leased; the same applies to max_leased_per_key. Removing max_leased_per_key
+waits for claims in progress.
 A lower max_message_bytes leaves stored jobs as they are.
-rate_burst follows the rate_limit unless it was given. restricted: true opens the queue only to
-roles with access, see grant_access; false opens it to all roles with EXECUTE, and removes its
-grants. end_dependents: as in grant_access.
+rate_burst follows the rate_limit unless it was set. restricted: true opens the queue only to roles
+with access, see grant_access; false opens it to all roles with EXECUTE, and removes its grants.
+end_dependents: as in grant_access.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
 have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
 first (try again), 42501 no admin access, 54000 retentions or

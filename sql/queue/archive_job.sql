@@ -28,10 +28,10 @@ $$;
 
 comment on function pgq.archive_job(bigint, uuid, text, jsonb) is
 'Finishes a job with an outcome; false when the caller does not hold it any more.
-The job is recorded among the archived jobs, whatever the archive setting of the queue. outcome: a
-word of 1 to 63 characters, by default archived, but not acked, expired, cancelled or replaced,
-which pgq itself records; result: any JSON. False, and nothing changed: the token is not that of the
-latest claim, or the job is finished already. An expired lease still counts as long as no other
+The job is recorded among the archived jobs, even if the archive setting of the queue is off.
+outcome: a word of 1 to 63 characters, by default archived; acked, expired, cancelled and replaced
+are reserved for pgq. result: any JSON. False, and nothing changed: the token is not that of the
+latest claim, or the job is finished already. An expired lease remains valid as long as no other
 worker got the job.
 Errors: 22004 a required argument is null, 22023 bad outcome, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -26,7 +26,7 @@ end
 $$;
 
 comment on function pgq.archive_job_batch(bigint[], uuid, text, jsonb) is
-'Finishes jobs of one claim, all with one outcome and result, and returns the ids of those finished.
+'Finishes jobs of one claim with one outcome and result, and returns the ids of those finished.
 See archive_job.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad outcome, or job_ids of
 several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

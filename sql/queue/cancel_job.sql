@@ -21,11 +21,11 @@ $$;
 
 comment on function pgq.cancel_job(bigint, boolean) is
 'Cancels an unfinished job; false when it has ended already, or no job has this id.
-No worker gets it any more. A worker that holds it learns so by its next extend_lease, ack, nack or
-archive_job, which returns false; the work done until then is not undone. leased => false: a job
-that a worker holds stays, and the call returns false; the default is true. The queue records the
-job among the archived jobs with the outcome cancelled, unless its archive setting is off. False: it
-is finished or cancelled already, removed as expired, a dead letter, or never existed. The call may
-wait for a transaction that has locked the job: of a worker that claims or finishes it.
+If a worker holds the job, its next extend_lease, ack, nack or archive_job returns false; the work
+done until then is not undone. leased => false: a leased job is not cancelled, and the call returns
+false; the default is true. The queue records the job among the archived jobs with the outcome
+cancelled, unless its archive setting is off. False: the job is already finished or cancelled, was
+removed as expired, is a dead letter, or never existed. The call may wait for the transaction of a
+worker that claims or finishes the job.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -61,21 +61,21 @@ $$;
 
 comment on function pgq.claim_job(text, integer, interval, text, bigint, boolean) is
 'Leases up to max_jobs (1 to 100000) jobs of a queue to the caller and returns them.
-A worker calls ack (or archive_job) when it has finished a job and nack when the job failed, with
-the lease token; if it calls neither before leased_until, the job goes to the next claim, with the
-next attempt number. Jobs of a lower priority number come first, then those that have been due
-longest. All jobs of one call have the same token. Concurrent claims get different jobs. A claim in
-a transaction that is rolled back, or whose client dies before commit, has no effect. lease: how
-long the caller has the jobs, counted by the clock, not from the start of the transaction; by
-default the lease of the queue. label: only jobs with exactly this label. No row: no job is due, or
+With the lease token, a worker calls ack (or archive_job) when it has finished a job, and nack when
+the job failed; if it calls neither before leased_until, the next claim gets the job, with the next
+attempt number. Jobs of a lower priority number come first, then those that have been due longest.
+All jobs of one call have the same token. Concurrent claims get different jobs. A claim in a
+transaction that is rolled back, or whose client dies before commit, has no effect. lease: how long
+the caller has the jobs, counted from the time of the call, not from the start of the transaction;
+by default the lease of the queue. label: only jobs with exactly this label. No row: no job is due,
 the queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
-max_bytes: at most this much content in several jobs (64 MiB by default); one is always returned.
-prefetch: only the first of the jobs begins now. A job whose worker is lost before it has begun
-loses no attempt; the next claim returns it alone, since it may be what ended the worker. A job has
-begun once extend_lease, or ack_batch or extend_lease_batch in begun, names it. Name a job before it
-begins if its attempt is its max_attempts: or else it may begin once more. Naming others is
-optional.
-cut_short tells that max_bytes, or a job that is returned alone, left some out.
-Only in a queue with such a limit do claims wait for each other, until the transaction ends.
+In a queue with such a limit claims wait for each other, until the transaction ends. max_bytes: the
+most content to return, by default 64 MiB; at least one job is always returned. prefetch: only the
+first of the jobs begins now. If its worker is lost, a job that has not begun loses no attempt; the
+next claim returns it alone, since it may be the job that killed the worker. A job has begun once
+extend_lease, or the argument begun of ack_batch or extend_lease_batch, names it. If the attempt of
+a job is its max_attempts, name it before it begins: otherwise it may begin once more. Naming other
+jobs is optional. cut_short is true if jobs were left out because of max_bytes, or because one is
+returned alone.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease, label or
 max_bytes, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -141,40 +141,40 @@ counted from when they were enqueued; by default 14 days. backoff: the delay bef
 by default 1 second; each further retry doubles it up to backoff_max, by default 1 hour, and up to
 the share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack
 finishes, or that expires or is cancelled, is recorded among the archived jobs; by default true.
-keep_results: get_result knows the jobs that have ended, as long as the retention, counted from
-their end; by default false. notify: an enqueue notifies the channel pgq_queue with the queue''s
-name (a restricted one without it); by default false. idempotency_window: how long an idempotency
-key identifies the job that it was first given with, from 1 second to 366 days; by default 1 day;
-queues and topics with the same window share their storage. unique_until: how long a job keeps other
-jobs of its unique_key out; by default finished: until it is finished, cancelled, expired, purged or
-dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter keeps them
-out too, until it is redriven and finished, or purged, or removed by retention. on_duplicate, with
-unique_until claimed: what an enqueue of a unique_key does to the waiting job that has it: by
-default keep: nothing; replace: it gets the new payload and headers, and keeps its id, its place and
-its attempts; postpone: the same, and it is due after the new delay, but at most debounce_max (by
-default no limit) after it was first enqueued; it cannot be changed. A job that a worker has is not
-touched: a new job is added, so the newest content is always worked on. If the older one comes back
-while the newer one waits (nack, release_job, lost lease), it ends as replaced; where the newer one
-has been claimed already, it is tried again like any other, and if both come back both are. ordered:
-jobs of one key are handed out one at a time, in the order in which their enqueues were committed,
-whatever their priorities and delays; jobs without a key are never blocked; by default false, and
-cannot be changed. The next job of a key is blocked until the one before is finished, cancelled,
-expired, purged or dead. after_dead_letter, of an ordered queue: by default continue; stop: the jobs
-of the key are blocked until the dead letter is redriven, which then comes first, or purged, or
-removed by retention. max_leased (1 to 10000): claims return nothing while this many jobs are
-leased; by default no limit. max_leased_per_key (1 to 10000): at most this many jobs of one key are
-leased at a time; jobs without a key are not limited, and keys with the same first 255 characters
-count as one; not for an ordered queue; by default no limit. rate_limit (1 to 1000000): claims get
-this many jobs per rate_interval (by default 1 second), and after a pause up to rate_burst (1 to
-1000000; by default the rate_limit) at once; by default no limit. Claims of a queue with max_leased,
-max_leased_per_key or rate_limit wait for each other until the transaction ends, so claim in short
-transactions. max_unfinished: enqueue fails with MQ010 while the queue has this many unfinished
-jobs; by default no limit. max_message_bytes (1024 to 268435456; by default 1048576): an enqueue
-with larger content is refused, see enqueue. no_limit: names of settings that shall have no limit:
-max_attempts, job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished,
-debounce_max. restricted: only roles that get access by grant_access may use the queue, beside the
-caller; by default false. Settings that are not given are not compared with those of an existing
-queue, so an application can call this at each start.
+keep_results: get_result knows the jobs that have ended, for the retention, counted from their end;
+by default false. notify: an enqueue notifies the channel pgq_queue with the queue''s name (a
+restricted one without it); by default false. idempotency_window: how long an idempotency key
+identifies the job that it was first given with, from 1 second to 366 days; by default 1 day; queues
+and topics with the same window share their storage. unique_until: how long a job prevents other
+jobs of its unique_key; finished (the default): until it is finished, cancelled, expired, purged or
+dead; claimed: only while it waits, not while a worker has it; removed: a dead letter prevents them
+too, until it is redriven and finished, purged, or removed by retention. on_duplicate, with
+unique_until claimed, cannot be changed later: what an enqueue of a unique_key does to the waiting
+job that has it; keep (the default): nothing; replace: the job gets the new payload and headers, and
+keeps its id, due time and attempts; postpone: the same, and the job is due after the new delay, but
+at most debounce_max (by default no limit) after it was first enqueued. A leased job does not
+change: a new job is added, so a worker always gets the newest content. If the older job returns to
+the queue (nack, release_job, lost lease) while the newer one waits, it ends as replaced; if the
+newer one is already claimed, the older one is retried like any other job, and if both return, both
+are retried. ordered: jobs of one key are handed out one at a time, in the order in which their
+enqueues were committed, whatever their priorities and delays; jobs without a key are never blocked;
+by default false; it cannot be changed later. The next job of a key is blocked until the one before
+is finished, cancelled, expired, purged or dead. after_dead_letter, of an ordered queue: by default
+continue; stop: the jobs of the key are blocked until the dead letter is redriven, which then comes
+first, or purged, or removed by retention. max_leased (1 to 10000): claims return nothing while this
+many jobs are leased; by default no limit. max_leased_per_key (1 to 10000): at most this many jobs
+of one key are leased at a time; jobs without a key are not limited, and keys with the same first
+255 characters count as one; not for an ordered queue; by default no limit. rate_limit (1 to
+1000000): claims get at most this many jobs per rate_interval (by default 1 second), and after a
+pause up to rate_burst (1 to 1000000; by default the rate_limit) at once; by default no limit.
+Claims of a queue with max_leased, max_leased_per_key or rate_limit wait for each other until the
+transaction ends, so claim in short transactions. max_unfinished: enqueue fails with MQ010 while the
+queue has this many unfinished jobs; by default no limit. max_message_bytes (1024 to 268435456; by
+default 1048576): an enqueue with larger content is refused, see enqueue. no_limit: names of
+settings without a limit: max_attempts, job_ttl, retention, max_leased, max_leased_per_key,
+rate_limit, max_unfinished, debounce_max. restricted: only the caller and roles with access by
+grant_access may use the queue; by default false. Settings that are not given are not compared, so
+an application can call this at each start.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first (try
 again), 54000 retentions or windows that are too many: see set_storage_bounds.';

@@ -87,7 +87,6 @@ $$;
 
 comment on function pgq.drop_queue(text) is
 'Removes a queue with all its jobs, including leased, dead and archived ones.
-Jobs enqueued at the same time are removed too. Its idempotency keys are deleted: in a new queue of
-this name they count as new.
+Jobs of concurrent enqueues are removed too, and so are the idempotency keys of the queue.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

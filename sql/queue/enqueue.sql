@@ -183,17 +183,17 @@ Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once t
 committed and the job is due: after delay, at run_at, or after the delay of the queue. Jobs of a
 lower priority number (0 to 9; by default 0) go first, then those that have been due longer. A
 run_at in the past counts as now: to import jobs in the order of their old times, enqueue them in
-that order. label can be asked for by claims; headers (a JSON object) and key travel with the job.
-An idempotency_key (1 to 255 characters) identifies the job that it was first given with, for the
+that order. Claims can ask for a label; headers (a JSON object) and key are stored with the job. An
+idempotency_key (1 to 255 characters) identifies the job that it was first given with, for the
 idempotency_window of the queue, even after that job has ended: another call with this key adds
 nothing, whatever its other arguments are, and returns that job''s id as a duplicate. unique_key (1
-to 255 characters): if the queue has a job of this key, nothing is added either, and that job''s id
-is returned as a duplicate; the queue''s unique_until decides how long a job keeps others out. The
-call waits for another transaction that enqueues the same key. The content may have as many bytes as
-the queue''s max_message_bytes, key and headers together 256 KiB. max_attempts: the limit of this
-job, instead of the queue''s setting now or later. In an ordered queue the jobs of one key, of at
-most 255 characters, are handed out one after the other in the order of their commits, and an
-enqueue of a key waits for open transactions that have enqueued a job of this key.
+to 255 characters): while the queue has a job of this key, as long as its unique_until says, the
+call adds nothing, and returns that job''s id as a duplicate. It waits for an open transaction that
+enqueues the same key. The content may have as many bytes as the queue''s max_message_bytes, key and
+headers together 256 KiB. max_attempts: the limit of this job, which replaces the setting of the
+queue, even if that changes. In an ordered queue the jobs of one key, of at most 255 characters, are
+handed out one after the other in the order of their commits, and an enqueue of a key waits for open
+transactions that have enqueued a job of this key.
 Errors: MQ002 unknown queue, MQ010 the queue has as many unfinished jobs as its max_unfinished
 allows, 22004 a required argument is null, or no content, 22023 bad argument, too large, or the job
 would expire before it is due, 40001 above READ COMMITTED when another transaction was first (try

@@ -185,11 +185,11 @@ comment on function pgq.enqueue_batch(
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts apply to
-all jobs. A run_at in the past counts as now, so sort jobs to import by their old times. A key may
-be null: none. An element that repeats an idempotency key, or the unique key of an unfinished job
-(see enqueue), even of a job earlier in the array, is not added, and its row has the id of the job
-that it repeats. An empty array adds nothing. In an ordered queue jobs of one key follow each other
-in the order of the array.
+all jobs. A run_at in the past counts as now, so sort imported jobs by their old times. A key may be
+null, which means none. An element that repeats an idempotency key, or the unique key of an
+unfinished job (see enqueue), even of a job earlier in the array, is not added, and its row has the
+id of the job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key
+follow each other in the order of the array.
 Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
 22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
 lengths, a job that is too large, or the jobs would expire before they are due, 40001 above READ

@@ -19,7 +19,7 @@ comment on function pgq.extend_lease(bigint, uuid, interval) is
 'Extends the lease of a job; false when that lease has ended.
 The lease then lasts for the given time from now, or as long as before if that is longer. lease: by
 default that of the queue. False: the lease has run out, even if no other worker got the job, or was
-never the caller''s, or the job is finished; stop working on it.
-A prefetched job has begun then, see claim_job.
+never the caller''s, or the job is finished; stop working on it. A call for a prefetched job records
+that it has begun, see claim_job.
 Errors: 22004 a required argument is null, 22023 bad lease, 40001 above READ COMMITTED when
 another transaction was first (try again).';

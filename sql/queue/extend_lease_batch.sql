@@ -22,8 +22,8 @@ $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval, bigint[]) is
 'Extends the leases of jobs of one claim, and returns the ids of those that it extended.
-See extend_lease. An id that is missing in the result: that lease has ended. begun: those of them
-that were prefetched and have begun, see claim_job.
+See extend_lease. If an id is missing in the result, its lease has ended. begun: which of them were
+prefetched and have begun, see claim_job.
 Errors: 22004 a required argument is null, or a null is in job_ids or begun, 22023 bad lease, or
 job_ids or begun of several dimensions, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -71,8 +71,8 @@ $$;
 comment on function pgq.fetch_archived_jobs(text, integer) is
 'Returns the archived jobs of a queue that ended last, the newest first.
 max_jobs: 1 to 10000; by default 100. It reads only the end of the archive: the last 200 pages of
-each segment, 1000 pages in all, which hold some tens of thousands of jobs, those of other queues
-included. The time it takes does not depend on the size of the archive. Older jobs are not found:
-the view archived_jobs has them, but a query of it scans the whole archive.
+each segment, 1000 pages in all, which hold tens of thousands of jobs, including those of other
+queues. Its duration does not depend on the size of the archive. It does not find older jobs: the
+view archived_jobs has them, but a query of that view scans the whole archive.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, 40001 when
 retention removes what is being read (try again).';

@@ -49,10 +49,9 @@ end
 $$;
 
 comment on function pgq.fetch_dead_letters(text, integer, timestamptz, bigint) is
-'Returns a page of the dead letters of a queue, those that died first before the others.
-max_jobs: 1 to 1000000; by default 100. For the next page pass the died_at and the job_id of the
-last letter of this one as after_died_at and after_job_id; no row: the last page was reached. This
-call only reads: redrive puts letters back, purge_queue removes them. The view dead_letters shows
-the letters of all queues.
+'Returns a page of the dead letters of a queue, the oldest first.
+max_jobs: 1 to 1000000; by default 100. For the next page pass the died_at and job_id of the last
+row as after_died_at and after_job_id; no row: that was the last page. redrive puts dead letters
+back, purge_queue removes them. The view dead_letters shows those of all queues.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, or only one of
 after_died_at and after_job_id, 40001 when retention removes what is being read (try again).';

@@ -106,9 +106,9 @@ comment on function pgq.finish_and_claim(
 'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
 Both happen in one call and one transaction. job_ids with their lease_token are finished as by
 ack_batch; null or an empty array finishes none. They may be of another queue. Then up to max_jobs
-(0 to 100000; by default 1) jobs are leased and returned as by claim_job; 0: none. A
-paused queue hands out nothing, but the jobs are finished all the same. In a queue with max_leased
-or max_leased_per_key, the finished jobs make room for the leased ones.
+(0 to 100000; by default 1) jobs are leased and returned as by claim_job. If the queue is paused,
+the jobs are finished, but none are leased. In a queue with max_leased or max_leased_per_key, the
+finished jobs make room for the leased ones.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
 are without lease_token, or a null is in them, 22023 bad job_ids, max_jobs, lease, label or

@@ -78,7 +78,7 @@ $$;
 comment on function pgq.get_job(bigint) is
 'Returns an unfinished job or a dead letter, with its content; no row when there is none.
 state: ready, leased, delayed, waiting (blocked by another job of its key), expired or dead, the
-words of queue_stats. A finished job has no row here: the view archived_jobs has it, but a query by
-job_id scans the whole archive, since an index would slow down every ack.
+words of queue_stats. For a finished job it returns no row: the view archived_jobs has it, but a
+query by job_id scans the whole archive, since an index would slow down every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';

@@ -26,12 +26,12 @@ end
 $$;
 
 comment on function pgq.nack(bigint, uuid, interval, text, text, timestamptz) is
-'Gives a job back to be tried again; false when the caller does not hold it any more.
+'Gives a job back for a retry; false when the caller does not hold it any more.
 delay: time until it may be claimed again, 0 = at once; by default the backoff of the queue: its
 first delay, doubled with every attempt, up to its maximum, with some jitter. error: the reason of
-the failure; the last one is kept with the job. worker (at most 255 characters), began_at: who tried
-it, and since when, for job_history. A job that has had its max_attempts becomes a dead letter.
-False, and nothing changed: the token is not that of the latest claim, or the job is finished
-already. An expired lease still counts as long as no other worker got the job.
+the failure; the last one is kept with the job. worker (at most 255 characters), began_at: the name
+of the worker and the start of the attempt, for job_history. A job that has used up its max_attempts
+becomes a dead letter. False, and nothing changed: the token is not that of the latest claim, or the
+job is finished already. An expired lease remains valid as long as no other worker got the job.
 Errors: 22004 a required argument is null, 22023 bad delay, worker or began_at, 40001 above READ
 COMMITTED when another transaction was first (try again).';

@@ -25,7 +25,7 @@ end
 $$;
 
 comment on function pgq.nack_batch(bigint[], uuid, interval, text, text, timestamptz) is
-'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
+'Gives jobs of one claim back for a retry, and returns the ids of those given back.
 See nack.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay, worker or
 began_at, or job_ids of several dimensions, 40001 above READ COMMITTED when another transaction was

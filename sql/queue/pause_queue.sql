@@ -11,7 +11,6 @@ $$;
 
 comment on function pgq.pause_queue(text) is
 'Stops handing out jobs of a queue until resume_queue, and returns the queue.
-A queue that is paused already stays paused. Enqueueing continues, and workers can still finish the
-jobs that they have.
+Programs can still enqueue jobs, and workers can still finish the jobs that they have.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -22,11 +22,7 @@ declare
     seen_id bigint;
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
-    if wanted is not null then
-        perform pgq._check_word(
-            'state', wanted, array['ready', 'leased', 'delayed', 'waiting', 'expired']
-        );
-    end if;
+    perform pgq._check_job_state(wanted collate "C");
     target_id := pgq._queue_id(queue collate "C", 'consume');
 
     -- Only leased and delayed jobs have a time to come, and blocked jobs have infinity: by its
@@ -43,18 +39,19 @@ begin
         for seen_id in
             select n.job_id
             from (
-                select j.*
+                select
+                    j.job_id, j.visible_at,
+                    pgq._job_state(
+                        j.lease_token, j.visible_at, j.expires_at, j.due_at, now_at
+                    ) as state
                 from pgq.job as j
                 where j.queue_id = target_id
                     and j.priority = priority_at
                     and j.visible_at between from_at and until_at
                 order by j.visible_at, j.job_id
-                limit 100000
+                limit 20000
             ) as n
-            cross join lateral pgq._job_state(
-                n.lease_token, n.visible_at, n.expires_at, n.due_at, now_at
-            ) as s (state)
-            where coalesce(wanted collate "C", s.state) = s.state
+            where coalesce(wanted collate "C", n.state) = n.state
             order by n.visible_at, n.job_id
             limit jobs
         loop
@@ -69,8 +66,8 @@ $$;
 comment on function pgq.peek_jobs(text, text, integer) is
 'Returns unfinished jobs of a queue, in the order of claims, without claiming any.
 state: ready, leased, delayed, waiting or expired, the words of get_job; null: any. max_jobs: 1 to
-10000; by default 100. It returns the first jobs only: a next page is not available. For a state it
-looks at the first 100000 jobs of each priority whose times allow this state. Jobs that a
-subscription has still to make have no id yet, and are not shown; queue_stats counts them.
+10000; by default 100. It has no further pages. With a state it examines the first 20000 jobs of
+each priority whose times allow this state. Jobs that a subscription has not created yet have no id,
+and are not shown; queue_stats counts them.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad state or max_jobs, 40001
 when retention removes what is being read (try again).';

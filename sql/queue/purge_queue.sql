@@ -143,15 +143,15 @@ comment on function pgq.purge_queue(
     boolean
 ) is
 'Removes unfinished jobs or dead letters of a queue.
-dead_only => true: the dead letters. job_id: this one, if it is a dead letter; to remove an
-unfinished job use cancel_job. all_jobs => true: every unfinished job, including leased ones, and
-every dead letter; a worker that still has one of them gets false from ack. Or the dead letters that
-match a filter of label, error_contains (a text in their last error; no pattern), key (in an ordered
-queue), died_since and died_before: all that are given must match.
-With a filter, max_jobs (1 to 1000000), after_id or dry_run one call looks at 10000 letters at most,
-in the order of their ids, those of other queues included. Call it again with the after_id that it
-returned until that is null. dry_run => true changes nothing and says how many there are. Archived
-jobs stay, and so do idempotency keys: a key given with a removed job still identifies it.
+all_jobs => true: every unfinished job, including leased ones, and every dead letter; a worker that
+has one of them gets false from ack. dead_only => true: the dead letters. job_id: this dead letter;
+for an unfinished job use cancel_job. Or the dead letters that match all given filters: label,
+error_contains (a text in the last error, not a pattern), key (in an ordered queue), died_since and
+died_before.
+With a filter, max_jobs (1 to 1000000), after_id or dry_run one call examines at most 10000 dead
+letters, in the order of their ids, including those of other queues: call it again with the after_id
+that it returned until that is null. dry_run => true only counts. Archived jobs stay, and so do
+idempotency keys: a key given with a removed job still identifies it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 none of dead_only, job_id,
 all_jobs and a filter, or several, or a bad argument, or one that is not for job_id or all_jobs,
 25001 not under READ COMMITTED.';

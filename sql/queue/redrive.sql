@@ -73,17 +73,16 @@ comment on function pgq.redrive(
     bigint, boolean
 ) is
 'Puts dead letters back into their queue.
-job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000), at most that
-many, oldest first; letters locked by another transaction are skipped. Or those that match a filter
-of label, error_contains (a text in their last error; no pattern), key (in an ordered queue),
-died_since and died_before: all that are given must match.
-With a filter one call looks at 10000 letters at most, in the order of their ids, those of other
-queues included. Call it again with the after_id that it returned until that is null. dry_run =>
-true changes nothing and says how many there are.
-They are due at once, or with per_second (0.001 to 1000000) spread over the time from now on, this
-many in each second, those that died first before the others. They start again with all their
-attempts and the whole job_ttl, counted from when they are due. A dead letter whose unique_key
-another job holds is not redriven: taken does not count it.
+job_id: this dead letter. all_jobs => true: all of the queue; with max_jobs (1 to 1000000), at most
+that many, oldest first, except those locked by another transaction. Or those that match all given
+filters: label, error_contains (a text in the last error, not a pattern), key (in an ordered queue),
+died_since and died_before.
+With a filter one call examines at most 10000 dead letters, in the order of their ids, including
+those of other queues: call it again with the after_id that it returned until that is null. dry_run
+=> true only counts.
+The jobs are due at once, or with per_second (0.001 to 1000000) at this rate from now on, the oldest
+first. They start again with all their attempts and the whole job_ttl, counted from when they are
+due. A dead letter is not redriven while another job holds its unique_key: taken does not count it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 none of job_id, all_jobs and a
 filter, or several, or a bad argument, or one with job_id that is for many, 25001 not under READ
 COMMITTED.';

@@ -36,9 +36,9 @@ $$;
 
 comment on function pgq.reject_job(bigint, uuid, text, text, timestamptz) is
 'Makes a job a dead letter now; false when the caller does not hold it any more.
-Use it for a job that no attempt can do, whatever attempts it has left. error: the reason; null: the
-error of the last nack stays. worker, began_at: see nack. redrive puts it back. False, and nothing
-changed: the token is not that of the latest claim, or the job is finished already. An expired lease
-still counts as long as no other worker got the job.
+Use it for a job that no further attempt can do; the attempts that are left do not matter. error:
+the reason; null: the error of the last nack stays. worker, began_at: see nack. redrive puts it
+back. False, and nothing changed: the token is not that of the latest claim, or the job is finished
+already. An expired lease remains valid as long as no other worker got the job.
 Errors: 22004 a required argument is null, 22023 bad worker or began_at, 40001 above READ COMMITTED
 when another transaction was first (try again).';

@@ -22,12 +22,11 @@ $$;
 
 comment on function pgq.release_job(bigint, uuid, interval) is
 'Gives a job back unused; false when the caller does not hold it any more.
-This attempt does not count, and the last error stays: a worker that stops before it has begun gives
-its jobs back so, and one that finds that it is too early passes a delay, as often as it likes.
-delay: time until the job may be claimed again; by default it is due at once. With one it counts as
-snoozed, which get_job shows; in an ordered queue the other jobs of its key wait for it. A job that
-failed is given back by nack. False, and nothing changed: the token is not that of the latest claim,
-or the job is finished already. An expired lease still counts as long as no other worker got the
-job.
+This attempt does not count, and the last error stays. Use it for jobs that a stopping worker has
+not begun; with a delay (a snooze), for a job that cannot be done yet, any number of times. For a
+job that failed use nack. delay: time until the job may be claimed again; by default it is due at
+once. get_job counts the snoozes; in an ordered queue the other jobs of the key wait meanwhile.
+False, and nothing changed: the token is not that of the latest claim, or the job is finished
+already. An expired lease remains valid as long as no other worker got the job.
 Errors: 22004 a required argument is null, 22023 bad delay, or the job would expire before it is due
 again, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -17,6 +17,6 @@ $$;
 
 comment on function pgq.release_job_batch(bigint[], uuid) is
 'Gives jobs of one claim back unused, and returns the ids of those given back; see release_job.
-An id that is missing in the result was not held under this token any more.
+If an id is missing in the result, its lease was lost.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
 dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

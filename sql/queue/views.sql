@@ -1,6 +1,8 @@
 -- A reader of a view needs EXECUTE on its functions, but no rights on its tables: the clock is open
 -- to PUBLIC, and so is _visible_queues, which asks for a key that only the views can read. Columns
 -- are expressions with v so that EXPLAIN reveals nothing of hidden rows: see log/views.sql.
+-- Of a queue, queue_stats counts at most pgq.count_at_most jobs and dead letters each. That is a
+-- setting of the session; unset: all.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -15,8 +17,12 @@ select
     case
         when v.queue_id is not null then (
             select count(*)
-            from pgq.dead_job as d
-            where d.queue_id between q.queue_id and q.queue_id
+            from (
+                select
+                from pgq.dead_job as d
+                where d.queue_id between q.queue_id and q.queue_id
+                limit nullif(current_setting('pgq.count_at_most', true), '')::bigint
+            ) as d
         )
     end as dead,
     case when v.queue_id is not null then s.oldest end as oldest_ready_at,
@@ -70,6 +76,7 @@ cross join lateral (
             true as is_extent
         from pgq.job_extent as r
         where r.queue_id between q.queue_id and q.queue_id
+        limit nullif(current_setting('pgq.count_at_most', true), '')::bigint
     ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.now_at, false) as expired
@@ -133,7 +140,7 @@ left join pgq.message as m
     and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
-'Jobs that were given up after their last attempt.
+'Jobs that used up their attempts, or that were rejected.
 pgq.redrive puts them back, pgq.purge_queue removes them.';
 comment on column pgq.dead_letters.queue is 'Queue name.';
 comment on column pgq.dead_letters.job_id is 'Job id.';
@@ -179,7 +186,7 @@ left join pgq.message as m
 
 comment on view pgq.archived_jobs is
 'Jobs that were finished or cancelled or have expired.
-They are kept until they are older than the retention of their queue.';
+They are kept for the retention of their queue, counted from the enqueue.';
 comment on column pgq.archived_jobs.queue is 'Queue name.';
 comment on column pgq.archived_jobs.job_id is 'Job id.';
 comment on column pgq.archived_jobs.outcome is

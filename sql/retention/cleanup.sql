@@ -79,9 +79,9 @@ $$;
 
 comment on function pgq.cleanup() is
 'Does the housekeeping of pgq, and returns one row for each action.
-Call it every minute or so, from cron, pg_cron or any client; delivery never depends on it, disk
-space does. One call does a bounded amount of work, and waits 0.2 s at most for a lock. Concurrent
-calls do no harm.
+Call it about every minute, from cron, pg_cron or any client; delivery never depends on it, disk
+space does. One call does a bounded amount of work, and waits at most 0.2 s for a lock. Concurrent
+calls are safe.
 The actions:
 - jobs expired: unfinished jobs of a queue, past its job_ttl, were removed;
 - jobs died: jobs of a queue, whose worker was lost on the last attempt, became dead letters;
@@ -89,7 +89,7 @@ The actions:
 - floor lowered: the low-water mark from which claims of a queue look for jobs was lowered, after
   the clock was set back;
 - effects removed: records of `begin_effect` for jobs that have ended were removed;
-- notes removed: what was noted of jobs (snoozes, progress) was removed after these had ended;
+- notes removed: snoozes and progress of jobs that have ended were removed;
 - workers forgotten: workers without a heartbeat for a day were removed;
 - positions trimmed: old positions of a group that are no longer needed were removed;
 - offsets assigned: messages of a deferred topic that no group had consumed yet got their offsets;
@@ -101,13 +101,13 @@ The actions:
 - payloads moved: payloads of unfinished jobs and dead letters went to another segment;
 - segment truncated: it was past its retention, or not needed for max_bytes, and is empty now;
 - segment busy: due as well, but a transaction reads it or works on its jobs; a later call retries;
-- busy: a part of the work met a lock; it was rolled back, and the next call retries it;
-- failed: a part of the work met an error and was rolled back, for one object, or for all where that
-  does not help. The target is like "jobs of q: 22P02", or "jobs: 22P02" for all; a warning has the
-  message, for those who administer the object;
-- more: a part of the work has more to do than one call does; call again at once.
-A part runs for all its objects at once. If it fails, it runs again for half of them, and so on: 18
-times at most in a call, for all parts together; a part for which none is left is the first in the
-next call. Objects that fail are left out from then on and tried last, until it works again;
-`list_cleanup_failures` has them.
+- busy: a part of the work found an object locked and was rolled back; the next call retries it;
+- failed: a part of the work failed and was rolled back, for one object, or for all objects. The
+  target is like "jobs of q: 22P02", or "jobs: 22P02" for all; a warning has the message, for admins
+  of the object;
+- more: a part of the work has more to do; call again at once.
+A part runs for all its objects at once. If it fails, it runs again for half of them, and so on, at
+most 18 times in a call for all parts together; a part that gets no further try is the first in the
+next call. Later calls try failed objects last, until they succeed; `list_cleanup_failures` has
+them.
 Errors: 25001 not under READ COMMITTED.';

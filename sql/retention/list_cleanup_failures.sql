@@ -27,9 +27,9 @@ end
 $$;
 
 comment on function pgq.list_cleanup_failures() is
-'Lists what cleanup cannot do, the oldest failure first.
-There is a row for each object that makes a part of cleanup fail. target is the object: a queue, a
-topic, a group as topic/group, a write_id, a segment or storage class by its number; null: the part
-fails for all. failed_since is when it failed first, tried_at when it was tried last; each cleanup
-tries some again, and a row goes when that works. error is null for a caller that does not
-administer the object, or who is no owner of pgq where it belongs to no topic or queue.';
+'Lists the objects for which cleanup fails, the oldest failure first.
+Each row is an object that makes a part of cleanup fail. target is the object: a queue, a topic, a
+group as topic/group, a write_id, a segment or storage class by its number; null: the part fails for
+all. failed_since is when it failed first, tried_at when it was tried last; each cleanup retries
+some objects, and deletes the row when that succeeds. Only admins of the object see error, and only
+the owner of pgq if the object belongs to no topic or queue; else it is null.';

@@ -57,9 +57,8 @@ comment on function pgq.repair_clock(interval, integer) is
 'Corrects times that were written while the clock was ahead, and returns what was done.
 Call it once the clock is right again.
 Hazard: a lease of a job that ends later than longest_lease (default 12 hours) from now is cut to
-the lease of its queue, since its start is not recorded. A worker that extends it keeps it; for one
-that does not, another worker may do the job as well. So pass the longest lease that your workers
-ask for.
+the lease of its queue, since its start is not recorded. If its worker does not extend it, another
+worker may do the job as well. So pass the longest lease that your workers ask for.
 The actions:
 - jobs set back: jobs of a queue that were enqueued by that clock without a delay or a run_at of
   their own, or enqueued by it and given back by a nack;
@@ -67,7 +66,7 @@ The actions:
 - schedules set back: the next tick is the next one from now that is not the last one written. Other
   ticks that were written ahead of time are written again when their time comes. If missed is all,
   the next tick stays, since all ticks before it were written;
-- workers set back: they would look alive until then;
+- workers set back: heartbeats of workers, which would look alive until then;
 - floor lowered: see cleanup;
 - more: some rows are left, because of max_rows (of each kind; default 10000) or because they were
   locked; call again.

@@ -27,9 +27,9 @@ $$;
 
 comment on function pgq.schedule_cleanup(text) is
 'Has pg_cron call cleanup, every minute by default; returns the id of the pg_cron job.
-An existing job gets the new schedule, so there is never more than one. It runs as the owner of pgq,
-which needs USAGE on the schema cron. schedule: a cron expression for pg_cron, of five fields, in
-the time zone of cron.timezone.
+An existing pg_cron job gets the new schedule. It runs as the owner of pgq, which needs USAGE on the
+schema cron. schedule: a cron expression for pg_cron, of five fields, in the time zone of
+cron.timezone.
 Errors: 0A000 pg_cron is not installed in this database, 22023 a bad schedule, 40001 above READ
 COMMITTED when another transaction was first (try again), 42501 the caller has no admin access to
 all topics and queues, or the owner of pgq may not use pg_cron.';

@@ -285,6 +285,13 @@ def test_grants(pgq: Run, connection: Session, connect: Connect, dsn: str, role:
     [left] = found(pgq, "grants", "--role", role)
     assert left["severity"] == "note"
     assert "may not consume" in left["what"]
+    grants = dict(reversed(line.split("; -- to ")) for line in left["fix"].splitlines())
+    assert grants["enqueue"] == (
+        f'grant execute on function pgq.enqueue, pgq.enqueue_batch to "{role}"'
+    )
+    connection.execute(grants.pop("watch").encode())
+    [left] = found(pgq, "grants", "--role", role)
+    assert [line.split("; -- to ")[1] for line in left["fix"].splitlines()] == [*grants]
     # it sees what it may, and says what it cannot
     connect(isolation_level="repeatable read").execute("select 1")
     report = pgq("doctor", "--json", "--older-than", "0s", "--database", place).json

@@ -14,6 +14,7 @@ import pytest
 from typer.main import get_command
 
 from pgq import Client
+from pgq._extras import install
 from pgq.cli._app import app
 from support.command import Run
 from support.house import ROOT, refuse
@@ -109,10 +110,16 @@ def test_wrong_usage(pgq: Run) -> None:
 
 
 def test_a_database_that_is_not_named(pgq: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    hint = "; HINT: DATABASE_URL is not set\n"
+    hint = "; HINT: DATABASE_URL is not set, and no address was given\n"
     monkeypatch.setenv("PGHOST", "/nowhere")
     monkeypatch.delenv("DATABASE_URL")
     assert pgq("status").err.endswith(hint)
+    assert pgq("migrate").err.endswith(hint)
+    assert pgq("ui", "--no-browser").err.endswith(hint)
+    script = subprocess.run(
+        [sys.executable, "-m", "pgq.migrate"], capture_output=True, text=True, check=False
+    )
+    assert script.stderr.endswith(hint)
     monkeypatch.setenv("DATABASE_URL", "host=/nowhere")
     assert not pgq("status").err.endswith(hint)
 
@@ -133,7 +140,6 @@ def test_a_database_that_is_not_named(pgq: Run, monkeypatch: pytest.MonkeyPatch)
         ["metrics", "--listen", "nonsense"],
         ["work", "nonsense"],
         ["work", "app:handlers", "--poll", "1h"],
-        ["work", "app:handlers", "--create", "--strict"],
         ["top"],
     ],
     ids=" ".join,
@@ -149,7 +155,10 @@ def test_wrong_values(pgq: Run, client: Client, arguments: list[str]) -> None:
 
 def test_hints_name_commands_and_options(pgq: Run, client: Client) -> None:
     unknown = pgq("publish", "nowhere", "1").err
-    assert "; HINT: Create it with pgq topics create, or see pgq topics list " in unknown
+    assert (
+        "; HINT: Create it with pgq topics create; if others see it, ask for pgq access grant."
+        in unknown
+    )
     client.admin.create_queue("q")
     neither = pgq(*["schedules", "create", "s", "--queue", "q", "--payload", "1"])
     assert (neither.status, neither.err) == (
@@ -269,7 +278,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         )
         assert done.returncode == 1
         assert f"pgq: the module {module}" in done.stderr
-        assert "pip install 'pgq-sql[cli]'" in done.stderr
+        assert install("cli") in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
@@ -277,11 +286,25 @@ def test_the_page_that_is_not_installed(pgq: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pgq.ui", None)
     done = pgq("ui", "--no-browser")
     assert done.status == 1
-    assert "pip install 'pgq-sql[ui]'" in done.err
+    assert done.err.endswith(f": {install('ui')}\n")
+
+
+def test_an_extra_is_said_by_its_libraries() -> None:
+    """There may be no index that has the package."""
+    said = "pip install 'rich>=13.8' 'typer<1,>=0.16' (the extra cli)"
+    assert install("cli") == said
+    assert "pyspark" not in install("spark-cluster")
+    assert {"pyspark", "pandas", "psutil", "typer"} <= {*re.findall(r"\w+", install("demo,spark"))}
+    refuse(
+        path
+        for path in (ROOT / "python" / "src" / "pgq").rglob("*.py")
+        if "pip install 'pgq-sql" in path.read_text()
+    )
 
 
 _MAY = {
     "cli/_catalog.py": "doctor asks the catalog",
+    "cli/_job.py": "a statement_timeout, for a look through the archive",
     "cli/_complete.py": "a statement_timeout, for nobody waits long at a prompt",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -133,26 +133,43 @@ def test_once(client: Client, pgq: Run, emptied_clock: Clock) -> None:
 def nothing(connection: Session) -> Iterator[str]:
     """A role without rights."""
     connection.execute(f"create role {ROLE}")
-    connection.execute(f"grant usage on schema pgq to {ROLE}")
     yield ROLE
     connection.execute(f"drop owned by {ROLE}")
     connection.execute(f"drop role {ROLE}")
 
 
-def test_once_without_the_right(pgq: Run, nothing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_once_without_the_right(
+    pgq: Run, connection: Session, nothing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grant that it names is all that it needs."""
     monkeypatch.setenv("PGOPTIONS", f"-c role={nothing}")
     done = pgq("housekeeping", "--once")
     assert done.status == 1
-    assert done.err.startswith("pgq: permission denied for function cleanup; HINT: ")
+    assert done.err.startswith("pgq: permission denied for schema pgq; HINT: grant usage on ")
     assert len(done.err.splitlines()) == 1
+    connection.execute(done.err.partition("HINT: ")[2].encode())
+    assert pgq("housekeeping", "--once").status == 0
 
 
 @pytest.mark.slow
-def test_without_the_right(process: Start, nothing: str) -> None:
-    """It says so, and goes on."""
+def test_without_the_right(
+    client: Client, process: Start, connection: Session, emptied_clock: Clock, nothing: str
+) -> None:
+    """It says so with the grant that it needs, and goes on."""
+    client.heartbeat(
+        "gone", kind="worker", host="h", pid=1, sources=["mail"],
+        started_at=datetime.now(timezone.utc), running=0,
+    )  # fmt: skip
+    emptied_clock.advance("2 days")
     running = process("housekeeping", env={"PGOPTIONS": f"-c role={nothing}"})
     for part in (b"schedules", b"cleanup"):
-        assert b"ERROR housekeeping: %s failed, again in" % part in running.stderr.readline()
+        line = running.stderr.readline()
+        assert b"ERROR housekeeping: %s failed, again in" % part in line
+        grant = line.partition(b"; HINT: ")[2]
+        assert b"pgq.cleanup, pgq.run_schedules, pgq.next_run to" in grant
+    assert client.monitor.list_workers()
+    connection.execute(grant)
+    wait_until(lambda: client.monitor.list_workers() == [], PATIENCE)
     running.send_signal(signal.SIGTERM)
     assert running.wait(PATIENCE) == 0
 

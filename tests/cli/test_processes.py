@@ -41,7 +41,7 @@ def test_an_interrupted_publish_says_what_is_stored(orders: Client, process: Sta
     assert running.returncode == 130
     # the signal may come before the answer to the commit that others see already
     if out == b'stored 3 in topic "orders"\n':
-        assert err == b"pgq: interrupted; lines up to 3 are stored, none behind it\n"
+        assert err == b"pgq: interrupted; lines up to 3 are stored, none after it\n"
     else:
         assert out == b'stored 2 in topic "orders"\n'
         assert err == (

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
 import time
 import urllib.request
 from dataclasses import fields
+from datetime import datetime, timezone
 
 import pytest
+from rich.console import Console
 
 from pgq import Client, Metric, WorkerInfo
+from pgq.cli._top import _sections
 from support.command import Run, Start
 from support.waiting import PATIENCE
 
@@ -110,3 +114,12 @@ def test_status(pgq: Run, client: Client) -> None:
     assert (topic["partitions"], topic["messages"], topic["published_last_minute"]) == (2, 3, 3)
     assert (group["consumer_group"], group["lag"], group["partitions_leased"]) == ("billing", 3, 0)
     assert (queue["queue"], queue["ready"], queue["held_by"]) == ("mail", 1, None)
+
+
+def test_top_marks_what_was_not_counted() -> None:
+    out = Console(width=100, file=io.StringIO())
+    rows = [{"queue": "work", "estimated": "≥"}, {"queue": "mail", "estimated": None}]
+    with out.capture() as shown:
+        out.print(*_sections({"queues": rows}, datetime.now(timezone.utc), 100))
+    assert "≥ work" in shown.get()
+    assert "≥ mail" not in shown.get()

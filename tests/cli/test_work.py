@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -59,6 +60,18 @@ def handle(payload):
 """
 
 
+TASKS = """
+from pgq.worker import Tasks
+
+tasks = Tasks()
+
+
+@tasks.task("mail", lease=90, settings={"max_attempts": 3})
+def send(to: str) -> None:
+    print("to", to, flush=True)
+"""
+
+
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
     """A folder with a module of handlers."""
@@ -76,7 +89,7 @@ def told(running: Any, text: str) -> str:
 
 def test_it_waits_for_a_queue(client: Client, process: Start, app: Path, port: int) -> None:
     running = process("work", "app:handlers", "--health", str(port), cwd=app)
-    assert "does not exist; HINT: pgq queues create " in told(running, "WARNING waits: queue")
+    assert " has no access to it; HINT: pgq queues create " in told(running, "WARNING waits: queue")
     assert both(port) == (200, 503)
     for queue in ("mail", "bills"):
         client.admin.create_queue(queue)
@@ -89,7 +102,8 @@ def test_it_waits_for_a_queue(client: Client, process: Start, app: Path, port: i
 
 def test_a_consumer_waits_for_its_topic(client: Client, process: Start, app: Path) -> None:
     running = process("work", "app:consumer", cwd=app)
-    told(running, 'waits: topic "orders" does not exist')
+    line = told(running, 'waits: topic "orders" does not exist, or role ')
+    assert " has no access to it; HINT: pgq topics create orders; if it exists: pgq" in line
     client.admin.create_topic("orders", partitions=1)
     told(running, 'waits: topic "orders" has no consumer group "billing"')
     client.admin.create_group("orders", "billing")
@@ -121,7 +135,7 @@ def test_it_says_so_again(
 
     caplog.set_level(logging.DEBUG, "pgq.worker")
     worker = kind(dsn, handlers)
-    worker.absent = "wait"
+    worker.waits = True
     started = Started(worker)
 
     def levels() -> list[int]:
@@ -141,11 +155,37 @@ def test_strict(process: Start, app: Path) -> None:
     running = process("work", "app:handlers", "--strict", cwd=app)
     out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out) == (1, b"")
-    assert err.decode() in [
-        f'pgq: queue "{queue}" does not exist; HINT: pgq queues create {queue}, or pgq work '
-        "--create\n"
-        for queue in ("mail", "bills")
-    ]
+    assert re.fullmatch(
+        r'pgq: queue "(mail|bills)" does not exist, or role (.+) has no access to it; HINT: '
+        r"pgq queues create \1, or pgq work --create; if it exists: pgq access grant \2 consume "
+        r"--queue \1\n",
+        err.decode(),
+    )
+
+
+def test_create_beside_other_settings(client: Client, process: Start, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(TASKS)
+    given = ("work", "app:tasks", "--create", "--once")
+    assert process(*given, "--strict", cwd=tmp_path).wait(PATIENCE) == 0
+    [made] = client.admin.list_queues()
+    assert (made.lease, made.max_attempts) == (timedelta(seconds=90), 3)
+    assert process(*given, "--strict", cwd=tmp_path).wait(PATIENCE) == 0
+    client.admin.alter_queue("mail", lease=60, max_attempts=4)
+    client.enqueue("mail", {"to": "ann"}, headers={"task": "send"})
+    differ = "lease: given 00:01:30, has 00:01:00; max_attempts: given 3, has 4"
+    hint = "HINT: Leave a setting out to take it as it is, or change it with pgq"
+    running = process(*given, cwd=tmp_path)
+    said = told(running, "already exists with other settings, and stays as it is")
+    assert 'WARNING queue "mail" already exists' in said
+    assert said.endswith(f": {differ}. {hint}.alter_queue.\n")
+    assert running.stdout.readline() == b"to ann\n"
+    assert running.wait(PATIENCE) == 0
+    running = process(*given, "--strict", cwd=tmp_path)
+    out, err = running.communicate(timeout=PATIENCE)
+    assert (running.returncode, out) == (1, b"")
+    assert err.decode() == (
+        f'pgq: queue "mail" already exists with other settings ({differ}); {hint} queues alter.\n'
+    )
 
 
 @pytest.fixture
@@ -203,7 +243,7 @@ def test_without_it_says_so_again(
     handlers = Handlers()
     handlers.handler("mail")(lambda payload: None)
     worker = kind(refused, handlers)
-    worker.absent = "wait"
+    worker.waits = True
     started = Started(worker)
     wait_until(
         lambda: (
@@ -222,8 +262,8 @@ def test_without_it_says_so_again(
 def test_consume_waits(client: Client, process: Start) -> None:
     running = process("consume", "orders", "billing", "--follow", "--payloads")
     assert running.stderr.readline() == (
-        b'pgq: waits: unknown topic "orders"; HINT: Create it with pgq topics create, or see '
-        b"pgq topics list for those that exist.\n"
+        b'pgq: waits: unknown topic "orders"; HINT: Create it with pgq topics create; if others '
+        b"see it, ask for pgq access grant.\n"
     )
     client.admin.create_topic("orders", partitions=1)
     client.admin.create_group("orders", "billing")

@@ -119,7 +119,7 @@ def test_a_bad_line_ends_it_and_says_what_is_stored(
     assert done.out == 'stored 3 in topic "orders"\n'
     assert done.err.startswith("pgq: line 4: ")
     assert told in done.err
-    assert done.err.endswith("; lines up to 3 are stored, none behind it\n")
+    assert done.err.endswith("; lines up to 3 are stored, none after it\n")
     assert payloads(orders) == [1, 2, 3]
 
     left = pgq(*options, "--skip-bad", "--json", given=given)
@@ -209,5 +209,5 @@ def test_a_full_queue(pgq: Run, client: Client) -> None:
     done = pgq("enqueue", "mail", "--format", "values", "--batch", "2", given=given)
     assert done.status == 1
     assert done.out == 'stored 4 in queue "mail"\n'
-    assert done.err.endswith("; lines up to 4 are stored, none behind it\n")
+    assert done.err.endswith("; lines up to 4 are stored, none after it\n")
     assert client.monitor.queue_stats("mail")[0].ready == 4

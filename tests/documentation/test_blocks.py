@@ -81,6 +81,12 @@ def test_blocks_run(document: Path, place: Place) -> None:
     _run_document(document, place)
 
 
+def test_a_page_run_again(place: Place) -> None:
+    """In the same database, in which the first run has left its jobs and messages."""
+    for _ in range(2):
+        _run_document(ROOT / "python" / "WORKER.md", place)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backwards", [False, True], ids=["in order", "backwards"])
 def test_pages_run_one_after_the_other(backwards: bool, place: Place) -> None:

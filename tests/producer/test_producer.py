@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 import pgq
-from pgq import AsyncClient, Client, PublishResult, UnknownTopic
+from pgq import AsyncClient, Client, UnknownTopic
 from pgq.embedded import Server
-from pgq.producer import AsyncProducer, Full, OutcomeUnknown, Producer
+from pgq.producer import AsyncProducer, Full, OutcomeUnknown, Producer, Published
 from support.house import install_script
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
@@ -47,7 +47,7 @@ def transactions(client: Client) -> int:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_many_threads_share_few_transactions(dsn: str, client: Client, keyed: bool) -> None:
-    def publish(caller: int) -> list[tuple[PublishResult, Any]]:
+    def publish(caller: int) -> list[tuple[Published, Any]]:
         key = f"caller {caller}" if keyed else None
         futures = [
             (producer.publish([caller, number], key=key), [caller, number]) for number in range(50)
@@ -71,10 +71,10 @@ def test_many_threads_share_few_transactions(dsn: str, client: Client, keyed: bo
 
 
 def test_many_tasks_share_few_transactions(dsn: str, client: Client) -> None:
-    async def caller(producer: AsyncProducer, number: int) -> list[PublishResult]:
+    async def caller(producer: AsyncProducer, number: int) -> list[Published]:
         return [await producer.publish([number, step]) for step in range(5)]
 
-    async def run() -> list[list[PublishResult]]:
+    async def run() -> list[list[Published]]:
         async with AsyncProducer("events", conninfo=dsn, linger=0.5) as producer:
             return await asyncio.gather(*(caller(producer, number) for number in range(50)))
 

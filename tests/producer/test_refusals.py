@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -16,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from pgq import Client
 from pgq.embedded import Server
-from pgq.producer import AsyncProducer, Producer
+from pgq.producer import AsyncProducer, Producer, Published
 from pgq.producer._entries import Entry, runs
 from support.house import install_script
 from support.waiting import PATIENCE, aside, wait_until
@@ -117,10 +118,32 @@ def test_a_deferred_topic_has_no_offsets_to_answer(dsn: str, client: Client, key
             producer.publish(number, key=str(number) if keyed else None) for number in range(9)
         ]
         results = [future.result(PATIENCE) for future in futures]
-    assert all(result is None or result.log_offset is None for result in results)
+    assert all(result.log_offset is None for result in results)
     assert sum(part.last_offset for part in client.bulk.list_offsets("later")) == 0
     client.bulk.assign_offsets("later")
     assert sum(part.last_offset for part in client.bulk.list_offsets("later")) == 9
+
+
+def test_a_role_that_may_not_ask_where_messages_stand(dsn: str, client: Client) -> None:
+    """The answer says that they are written, and no more where the batch went to several."""
+    role = f"pgq_test_writer_{os.getpid()}"
+    run = client.connection.execute
+    client.admin.create_topic("places", partitions=2)
+    run(f"create role {role}".encode())
+    try:
+        run(f"grant usage on schema pgq to {role}".encode())
+        run(f"grant execute on function pgq.publish_batch to {role}".encode())
+        one_way = {"options": f"-c role={role}"}
+        with Producer("places", conninfo=dsn, linger=0.2, connect=one_way) as producer:
+            several = [producer.publish(number, key=str(number)) for number in range(9)]
+            assert {future.result(PATIENCE) for future in several} == {Published()}
+            alone = producer.publish(9, key="0").result(PATIENCE)
+    finally:
+        run(f"drop owned by {role}".encode())
+        run(f"drop role {role}".encode())
+    assert alone.duplicate is False
+    assert alone.log_offset
+    assert sum(part.last_offset for part in client.bulk.list_offsets("places")) == 10
 
 
 def test_enqueues_of_many_callers_share_a_transaction(dsn: str, client: Client) -> None:

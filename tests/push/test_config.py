@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("httpx", reason="no httpx: pip install 'pgq-sql[push]'")
 
 from pgq.__main__ import main
+from pgq._extras import install
 from pgq.push import ConfigError, Push, parse
 from pgq.push._delivery import pause_after
 from pgq.push._http import Answer, retry_after
@@ -196,7 +197,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "pgq: the module httpx is missing: pip install 'pgq-sql[push]'\n"
+    assert done.stderr == f"pgq: the module httpx is missing: {install('push')}\n"
 
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=timezone.utc)

@@ -18,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgq import Client
 from pgq.__main__ import main
+from pgq._extras import install
 from pgq.migrate import Migration
 from support.waiting import wait_until
 
@@ -167,7 +168,7 @@ def test_only_the_server_needs_what_the_server_needs(empty: str) -> None:
     assert answer("migrate", "--database", empty).stdout.splitlines()[-1] == "0"
     refused = answer("server")
     assert refused.stdout == "1\n"
-    assert refused.stderr == "pgq: the module psutil is missing: pip install 'pgq-sql[embedded]'\n"
+    assert refused.stderr == f"pgq: the module psutil is missing: {install('embedded')}\n"
 
 
 def test_help_and_mistakes() -> None:

@@ -75,6 +75,45 @@ def test_what_is_refused(connection: Any, call: Any, error: str) -> None:
         call(connection)
 
 
+def test_texts_that_come_as_bytes(dsn: str, mail: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "client_encoding of the connection is SQL_ASCII.*HINT: set it to UTF8"
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    with psycopg.connect(dsn) as connection, pytest.raises(psycopg.ProgrammingError, match=said):
+        Client(connection)
+    with pytest.raises(psycopg.ProgrammingError, match=said):
+        pgq.connect(dsn)
+    done: list[str] = []
+    handlers = Handlers()
+    handlers.handler("mail")(done.append)
+    mail.enqueue("mail", "\u00e9")
+    worker = Worker(dsn, handlers)  # its connections are its own
+    worker.once = True
+    worker.run()
+    assert done == ["\u00e9"]
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("", "DATABASE_URL is not set, and no address was given"),
+        ("postgresql://server", "no address was given: pass that of DATABASE_URL"),
+    ],
+)
+def test_an_address_that_was_not_given(
+    url: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGHOST", "/nowhere")
+    monkeypatch.setenv("DATABASE_URL", url)
+    for call in (pgq.connect, lambda: asyncio.run(pgq.connect_async()), lambda: migrate("")):
+        with pytest.raises(psycopg.OperationalError, match="nowhere") as caught:
+            call()
+        assert str(caught.value).endswith(f"\nHINT:  {hint}")
+    for options in ({"host": "/elsewhere"}, {"service": "none"}):
+        with pytest.raises(psycopg.OperationalError) as caught:
+            pgq.connect(**options)
+        assert "HINT" not in str(caught.value)
+
+
 def test_what_was_not_committed_is_told(dsn: str, mail: Client) -> None:
     client = pgq.connect(dsn, autocommit=False)
     client.enqueue("mail", 1)

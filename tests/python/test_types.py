@@ -72,7 +72,7 @@ SEEN = [
     "Order",
     "def (order: Order, job: RunningJob[Order]) -> int",
     "str",
-    "Future[PublishResult | None]",
+    "Future[Published]",
     "EnqueueResult",
     "Client",
     "list[Queue]",
@@ -85,7 +85,7 @@ SEEN = [
     "EnqueueResult",
     "None",
     "list[Queue]",
-    "PublishResult | None",
+    "Published",
 ]
 
 

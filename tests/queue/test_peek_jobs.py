@@ -72,8 +72,13 @@ def test_so_many_of_one_queue(connection: Session, queue: str) -> None:
         ({"queue": None}, "22004"),
         ({"max_jobs": 0}, "22023"),
         ({"max_jobs": 10001}, "22023"),
-        ({"state": "dead"}, "22023"),
+        ({"state": "done"}, "22023"),
     ],
 )
 def test_mistakes(connection: Session, queue: str, arguments: dict[str, Any], code: str) -> None:
     refused(code, connection.peek_jobs, **{"queue": queue, **arguments})
+
+
+def test_dead_letters_are_elsewhere(connection: Session, queue: str) -> None:
+    error = refused("22023", connection.peek_jobs, queue=queue, state="dead")
+    assert "fetch_dead_letters" in str(error.diag.message_hint)

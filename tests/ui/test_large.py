@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from pgq import Client
-from pgq._sampling import queue_figures
+from pgq._sampling import MOST_OF_ALL, MOST_OF_ONE, queue_figures
 from pgq.ui._history import History
 from pgq.ui._query import Query
 from pgq.ui._reads import Reads
@@ -77,17 +77,32 @@ def test_errors_are_read_by_index(full: str) -> None:
 
 
 def test_figures_of_many_jobs_are_estimates(full: str) -> None:
-    """Those of a look, and of one queue; a role that may not call metrics counts."""
+    """Those of a look, and of one queue."""
     with psycopg.connect(full, autocommit=True) as connection:
         rows, estimated = queue_figures(Client(connection))
         figures = {one.queue: one for one in rows}
-        assert estimated == {"letters", "work"}
+        assert estimated == {"letters": "≈", "work": "≈"}
         assert JOBS * 0.8 < figures["work"].ready < JOBS * 1.2
         assert LETTERS * 0.8 < figures["letters"].dead < LETTERS * 1.2
         assert (figures["work"].dead, figures["letters"].ready) == (0, 0)
         assert figures["work"].oldest_ready_at is not None
-        exact, none = queue_figures(Client(connection), measured={})
-        assert none == set()
-        assert {one.queue: (one.ready, one.dead) for one in exact} == {
-            "letters": (0, LETTERS), "work": (JOBS, 0),
-        }  # fmt: skip
+
+
+def test_who_may_not_call_metrics_counts_up_to_a_limit(full: str) -> None:
+    reader = Reader(full)
+    client = Client(reader.connection)
+
+    def counts(queue: str | None = None) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+        found, signs = reader.follow(lambda: queue_figures(client, queue, measured={}))
+        assert not reader.last.scanned & {"job", "dead_job"}
+        return {one.queue: (one.ready, one.dead) for one in found}, signs
+
+    every = {"letters": (0, MOST_OF_ALL), "work": (MOST_OF_ALL, 0)}
+    assert counts() == (every, {"letters": "≥", "work": "≥"})
+    assert reader.last.entries < 2 * MOST_OF_ALL + 1_000
+    assert counts("work") == ({"work": (MOST_OF_ONE, 0)}, {"work": "≥"})
+    assert reader.last.entries < MOST_OF_ONE + 1_000
+    assert counts("letters") == ({"letters": (0, LETTERS)}, {})
+    [exact] = client.monitor.queue_stats("work")
+    assert exact.ready == JOBS  # the limit has gone
+    reader.close()

@@ -131,6 +131,26 @@ def test_a_role_is_offered_what_it_may_do(
         assert not [one for one in shown.read("about")["acts"] if one.startswith("redrive")]
 
 
+def test_a_role_sees_what_it_may(client: Client, places: list[str], reader: str) -> None:
+    """Without metrics, subscriptions, schedules and groups."""
+    client.admin.grant_access(ROLE, "monitor", topic="t")
+    client.admin.grant_access(ROLE, "monitor", queue="mail")
+    client.connection.execute(
+        "revoke execute on function pgq.metrics, pgq.list_subscriptions, pgq.list_schedules,"
+        f" pgq.list_groups from {ROLE}"
+    )
+    with Page(reader) as shown:
+        queue = shown.read("queue", queue="mail")
+        assert (queue["stats"]["delayed"], queue["stats"]["dead"]) == (1, 1)
+        assert (queue["estimated"], queue["subscriptions"], queue["schedules"]) == (None, [], [])
+        topic = shown.read("topic", topic="t")
+        assert (len(topic["partitions"]), topic["groups"]) == (1, [])
+        [seen] = shown.read("overview")["queues"]
+        assert (seen["queue"], seen["dead"]) == ("mail", 1)
+        found = [one["what"] for one in shown.read("doctor")["findings"]]
+        assert [one for one in found if "permission denied" in one]
+
+
 def test_the_acts_are_those_of_the_server() -> None:
     """All go through the one button that asks whether they can be done."""
     assert set(NEEDS) == set(ACTS)

@@ -14,6 +14,7 @@ from playwright.sync_api import Page as Tab
 from pgq import Client
 from pgq.worker import Worker
 from support.page import Page, go
+from support.waiting import wait_until
 from support.working import working
 
 pytestmark = pytest.mark.slow
@@ -169,3 +170,21 @@ def test_curves_say_since_when(tab: Tab, page: Page, client: Client) -> None:
     tab.route("**/api/history?*", lambda route: route.fulfill(json=document))
     at = datetime.fromtimestamp(hour_ago).strftime("%H:%M")
     expect(tab.get_by_text(f"since {at}, the last hour").first).to_be_visible()
+
+
+@pytest.mark.parametrize(("sign", "word"), [("≈", "estimates"), ("≥", "lower bounds")])
+def test_figures_that_were_not_counted(
+    tab: Tab, page: Page, client: Client, sign: str, word: str
+) -> None:
+    client.admin.create_queue("mail")
+    wait_until(lambda: page.read("overview")["queues"])
+    seen, queue = page.read("overview"), page.read("queue", queue="mail")
+    seen["queues"][0] |= {"estimated": sign, "ready": 10_000}
+    tab.route("**/api/overview", lambda route: route.fulfill(json=seen))
+    tab.route("**/api/queue?*", lambda route: route.fulfill(json={**queue, "estimated": sign}))
+    go(tab, page, "queues")
+    expect(rows(tab, "queues")).to_contain_text(word)
+    go(tab, page, "queues/mail")
+    expect(tab.get_by_text(f"These are {word}: the jobs are too many to count.")).to_be_visible()
+    go(tab, page, "")
+    expect(tab.locator(".figures div", has_text="ready jobs")).to_contain_text(f"{sign} 10,000")

@@ -73,6 +73,20 @@ def test_a_stop_ends_the_wait(kind: Kind, caplog: Any) -> None:
     started.join()
 
 
+def test_an_address_that_was_not_given(
+    kind: Kind, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGHOST", "/nowhere")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    worker = kind()
+    worker.handler("mail")(lambda payload: None)
+    started = Started(worker)
+    wait_until(lambda: warnings(caplog, "database unavailable"))
+    started.stop()
+    started.join()
+    assert warnings(caplog, "HINT:  DATABASE_URL is not set, and no address was given")
+
+
 def test_a_queue_that_is_not_there_is_still_said(dsn: str, kind: Kind) -> None:
     worker = kind(dsn)
     worker.handler("nowhere")(lambda payload: None)

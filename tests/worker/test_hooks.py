@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from pgq import Client
 from pgq.__main__ import main
+from pgq._extras import install
 from pgq.consumer import Consumer
 from pgq.worker import AsyncWorker, Snooze, Tasks, Worker
 from pgq.worker.hooks import OpenTelemetry, Prometheus
@@ -199,7 +200,7 @@ def test_without_the_libraries(
             hook()
     for option in (["--opentelemetry"], ["--prometheus", "9100"]):
         assert main(["work", "app:handlers", *option]) == 1
-        assert "is missing: pip install 'pgq-sql[telemetry]'" in capsys.readouterr().err
+        assert f"is missing: {install('telemetry')}" in capsys.readouterr().err
 
 
 def test_a_hook_that_fails_stops_nothing(dsn: str, client: Client, caplog: Any) -> None:

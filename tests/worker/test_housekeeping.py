@@ -120,7 +120,9 @@ def test_a_role_that_may_not(
     said = [one for one in caplog.messages if one.startswith("housekeeping: ")]
     assert len(said) == 1
     assert said[0].startswith("housekeeping: cleanup failed, again in ")
-    assert said[0].endswith("permission denied for function cleanup")
+    text, _, grant = said[0].partition("; HINT: ")
+    assert text.endswith("permission denied for function cleanup")
+    assert grant == f"grant execute on function pgq.cleanup, pgq.next_run to {lacking};"
 
 
 def test_a_tick_at_its_time(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:

@@ -1,12 +1,14 @@
 """The command line: ``python -m pgq`` or ``pgq``.
 
-What it is made with comes with ``pip install 'pgq-sql[cli]'``; without that it only says so.
+What it is made with comes with the extra ``cli``; without that it only says so.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+
+from pgq._extras import install
 
 __all__ = ["main"]
 
@@ -21,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (error.name or "").partition(".")[0] not in _LIBRARIES:
             raise
         print(
-            f"pgq: the module {error.name} is missing: pip install 'pgq-sql[cli]' "
-            "(to install or upgrade pgq in a database, python -m pgq.migrate does without)",
+            f"pgq: the module {error.name} is missing: {install('cli')}; "
+            "to install or upgrade pgq in a database, python -m pgq.migrate does without it",
             file=sys.stderr,
         )
         return 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from psycopg import ProgrammingError
+from psycopg import AsyncConnection, Connection, OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-__all__ = ["parsed"]
+__all__ = ["check_encoding", "connecting", "parsed"]
 
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]*://")
 _NAMED = "invalid URI query parameter", "invalid connection option"
@@ -41,4 +43,34 @@ def parsed(conninfo: str) -> dict[str, Any]:
         wrong = f"it begins with {scheme[0]}"
     raise ProgrammingError(
         f"{name} is no address of PostgreSQL: {wrong}; write postgresql://user@host/database"
+    )
+
+
+@contextmanager
+def connecting(conninfo: str, options: Mapping[str, Any]) -> Iterator[None]:
+    """Around a connect: its error says so where no address was given."""
+    try:
+        yield
+    except OperationalError as error:
+        if not conninfo and {"host", "hostaddr", "port", "service", "dbname"}.isdisjoint(options):
+            known = os.environ.get("DATABASE_URL")
+            hint = "no address was given: pass that of DATABASE_URL"
+            hint = hint if known else "DATABASE_URL is not set, and no address was given"
+            error.args = (f"{str(error).strip()}\nHINT:  {hint}", *error.args[1:])
+        raise
+
+
+def check_encoding(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    """ProgrammingError: psycopg returns texts as bytes, so that no name would be found."""
+    info = connection.info
+    if connection.closed or info.encoding != "ascii":
+        return
+    if info.parameter_status("server_encoding") != "SQL_ASCII":
+        raise ProgrammingError(
+            "the client_encoding of the connection is SQL_ASCII, with which texts come as bytes; "
+            "HINT: set it to UTF8"
+        )
+    raise ProgrammingError(
+        "the database has the encoding SQL_ASCII, which cannot hold JSON escapes, and with which "
+        "texts come as bytes; HINT: create another one with encoding 'UTF8' template template0"
     )

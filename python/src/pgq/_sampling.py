@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -14,9 +15,13 @@ import psycopg
 from pgq._sync import Client
 from pgq.messages import QueueStats
 
-__all__ = ["Sample", "figures", "queue_figures", "sample"]
+__all__ = ["Sample", "figures", "permitted", "queue_figures", "sample"]
 
 _STATES = ("ready", "leased", "delayed", "waiting", "expired")
+
+MOST_OF_ONE = 100_000
+MOST_OF_ALL = 10_000
+"""Jobs, or dead letters, of a queue that are counted for a role that may not call `metrics`."""
 
 
 @dataclass(slots=True)
@@ -32,8 +37,8 @@ class Sample:
     lag: dict[tuple[str, str], int] = field(default_factory=dict)
     oldest: dict[tuple[str, str], datetime] = field(default_factory=dict)
     queues: dict[str, QueueStats] = field(default_factory=dict)
-    estimated: set[str] = field(default_factory=set)
-    """The queues whose jobs were too many to count."""
+    estimated: dict[str, str] = field(default_factory=dict)
+    """The queues whose jobs were too many to count: their figures are ≈, or ≥."""
     finished: dict[str, float] = field(default_factory=dict)
     """For each queue how many jobs ended per second, in the last minute; where that is known."""
 
@@ -63,16 +68,19 @@ def sample(client: Client) -> Sample:
 
 def queue_figures(
     client: Client, queue: str | None = None, *, measured: dict[str, Any] | None = None
-) -> tuple[list[QueueStats], set[str]]:
-    """The figures of one queue or all, and which of them are estimates.
+) -> tuple[list[QueueStats], dict[str, str]]:
+    """The figures of one queue or all, and which of them are estimates (≈) or lower bounds (≥).
 
     The view `queue_stats` counts every job, which takes seconds where there are millions. There
-    these are the estimates of `metrics`, for a role that may call it, without its rate limit.
+    these are the estimates of `metrics`, without its rate limit. For a role that may not call it,
+    the counts stop at a limit.
     """
     if measured is None:
         measured = _measured(client)
+    if not measured:
+        return _bounded(client, queue)
     estimated = {
-        name
+        name: "≈"
         for name, values in measured.items()
         if values["jobs_estimated"] and queue in (None, name)
     }
@@ -102,11 +110,28 @@ def queue_figures(
     return found, estimated
 
 
+def _bounded(client: Client, queue: str | None) -> tuple[list[QueueStats], dict[str, str]]:
+    most = MOST_OF_ALL if queue is None else MOST_OF_ONE
+    limit = "select set_config('pgq.count_at_most', %s, true)"
+    with client.connection.transaction():
+        client.connection.execute(limit, [str(most)])
+        found = client.monitor.queue_stats(queue)
+        client.connection.execute(limit, [""])
+    counted = {one.queue: sum(getattr(one, state) for state in _STATES) for one in found}
+    return found, {one.queue: "≥" for one in found if max(counted[one.queue], one.dead) >= most}
+
+
+@contextmanager
+def permitted(client: Client) -> Iterator[None]:
+    """Leave out what the role may not do; a savepoint keeps the transaction."""
+    with suppress(psycopg.errors.InsufficientPrivilege), client.connection.transaction():
+        yield
+
+
 def _measured(client: Client) -> dict[str, dict[str, float]]:
     """Of each queue the metrics and the jobs by state; empty where the role may not ask."""
     found: dict[str, dict[str, float]] = {}
-    # a savepoint: what is refused leaves the transaction as it was
-    with suppress(psycopg.errors.InsufficientPrivilege), client.connection.transaction():
+    with permitted(client):
         for one in client.monitor.metrics():
             if one.name.startswith("pgq_queue_") and one.value is not None:
                 labels = json.loads(str(one.labels)) if isinstance(one.labels, str) else one.labels
@@ -148,7 +173,7 @@ def figures(now: Sample, before: Sample | None) -> dict[str, list[dict[str, Any]
             {
                 "queue": name,
                 "finished_per_second": now.finished.get(name),
-                "estimated": name in now.estimated,
+                "estimated": now.estimated.get(name),
                 "ready": row.ready,
                 "leased": row.leased,
                 "delayed": row.delayed,

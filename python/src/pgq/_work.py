@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from psycopg.conninfo import make_conninfo
 
@@ -98,15 +98,16 @@ def work(
     hooks: Sequence[Hook] = (),
     log_level: str | None = None,
     log_format: str | None = None,
-    absent: Literal["raise", "wait", "create"] = "raise",
+    strict: bool = True,
+    create: bool = False,
     once: bool = False,
     look: Callable[[str], None] = lambda database: None,
 ) -> int:
     """Run the worker of these handlers until a signal; 1: what ran was given back.
 
-    `absent` and `once` are as in a worker; `look` is called with the database before it begins.
-    What is named may be a worker or a consumer as well, which has settings of its own. OSError:
-    the port `health` cannot be had.
+    `strict`, `create` and `once` are as in a worker; `look` is called with the database before it
+    begins. What is named may be a worker or a consumer as well, which has settings of its own.
+    OSError: the port `health` cannot be had.
     """
     found = load(name)
     if not isinstance(found, (Handlers, Worker, AsyncWorker, Consumer, AsyncConsumer)):
@@ -138,9 +139,10 @@ def work(
         raise LoadError(f"{name} has settings of its own: only handlers take them from here")
     else:
         runner = found
-    if isinstance(runner, (Consumer, AsyncConsumer)) and (once or absent == "create"):
+    if isinstance(runner, (Consumer, AsyncConsumer)) and (once or create):
         raise LoadError(f"{name} is a consumer: --once and --create are for the handlers of queues")
-    runner.absent, runner.once = absent, once
+    runner.waits, runner.strict = not strict, strict
+    runner.create, runner.once = create, once
     look(make_conninfo(**{**parsed(runner._conninfo), **runner._options}))
     with Health(health, lambda: runner.ready) as probes:
         if isinstance(runner, (AsyncWorker, AsyncConsumer)):

@@ -21,7 +21,7 @@ import psycopg
 from psycopg import IsolationLevel
 from psycopg.rows import tuple_row
 
-from pgq._conninfo import parsed
+from pgq._conninfo import check_encoding, connecting, parsed
 
 if TYPE_CHECKING:
     from typing_extensions import LiteralString
@@ -39,11 +39,6 @@ _FOREIGN_SCHEMA = (
 _EXTENSION = (
     "pgq is installed as an extension in this database: "
     "have an administrator run 'alter extension pgq update' instead"
-)
-
-_SQL_ASCII = (
-    "the database has the encoding SQL_ASCII, which stores what it is given and cannot hold "
-    "JSON's \\u escapes: create it with encoding 'UTF8' template template0"
 )
 
 AnyConnection = psycopg.Connection[Any]
@@ -77,7 +72,9 @@ def migrate(target: str | AnyConnection, *, version: str | None = None) -> Migra
     """
     if isinstance(target, str):
         parsed(target)
-        with psycopg.connect(target) as connection:
+        with connecting(target, {}):
+            made = psycopg.connect(target, client_encoding="utf8")
+        with made as connection:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             return migrate(connection, version=version)
     scripts = _scripts(_folder())
@@ -162,8 +159,7 @@ def _statements(path: Path) -> str:
 
 
 def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str) -> Migration:
-    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
-        raise MigrationError(_SQL_ASCII)
+    check_encoding(connection)
     isolation = _value(connection, "select current_setting('transaction_isolation')")
     if isolation != "read committed":
         # another migrator's work must be visible after waiting for it
@@ -181,7 +177,11 @@ def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str
     search_path = _value(connection, "select current_setting('search_path')")
     connection.execute("set local search_path = pg_catalog, pg_temp")
     for name in chain:
-        connection.execute(_statements(scripts[name]).encode())
+        try:
+            connection.execute(_statements(scripts[name]).encode())
+        except psycopg.errors.FeatureNotSupported as error:  # what the script says of the database
+            diag = error.diag
+            raise MigrationError(f"{diag.message_primary}; HINT: {diag.message_hint}") from None
     connection.execute("select set_config('search_path', %s, true)", [search_path])
     reached = _installed(connection)
     if reached != wanted:
@@ -221,7 +221,8 @@ def _main(arguments: list[str]) -> int:
         done = migrate(arguments[0] if arguments else os.environ.get("DATABASE_URL", ""))
     except (MigrationError, psycopg.Error) as error:
         said = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
-        print(f"pgq: {' '.join(said.split())}", file=sys.stderr)
+        lines = (" ".join(line.split()) for line in said.splitlines())
+        print(f"pgq: {'; '.join(line for line in lines if line)}", file=sys.stderr)
         return 1
     print(f"pgq {done.after} is installed" + ("" if done.scripts else " already"))
     return 0

@@ -75,11 +75,11 @@ pgq_admin may call every function and administer all topics and queues. pgq_moni
 figures of all of them, but no messages. pgq_publisher may call the functions that need publish
 access, pgq_consumer those that need consume access: both can use every topic and queue that is not
 restricted, and the restricted ones to which grant_access gave them or their members access. Grant
-them to your own roles: grant pgq_monitor to prometheus. Each row says whether the role was created
-now. A role that already has USAGE on the schema pgq gets the rights again, so repeat the call after
-an upgrade, which may add functions. Any other existing role of these names is refused if it may log
-in, has members, or is not administered by the caller, since all of them would get the rights; adopt
-=> true (default false) takes it as it is. The caller must be the owner of pgq and be allowed to
-create roles; if it is not, have another role create them first.
+them to your own roles: grant pgq_monitor to prometheus. Each row shows whether this call created
+the role. Repeat the call after an upgrade, which may add functions: a role that already has USAGE
+on the schema pgq gets the rights again. Any other existing role of these names is refused if it may
+log in, has members, or is not administered by the caller, since all of them would get the rights;
+adopt => true (default false) takes it as it is. The caller must be the owner of pgq and be allowed
+to create roles; if it is not, have another role create them first.
 Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
 may not create roles, or is not the owner of pgq, or another role has made one of these.';

@@ -49,20 +49,20 @@ $$;
 comment on function pgq.grant_access(text, text, text, text, boolean) is
 'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
 The first grant restricts the topic or queue: from then on only roles with a grant, the owner of pgq
-and superusers can use it. Until then, EXECUTE on the functions decides; each role needs that in any
-case. access: publish (publish, enqueue, bulk writes, schedules), consume (read, consumer groups,
-claims, jobs, dead letters), monitor (names and figures; included in each of the others), admin (all
-of these, settings, drop, purge, redrive, grants). topic or queue *: all existing and future ones,
-without restricting them. role public: every role. The caller is the role set by SET ROLE, else the
-session user, and has the access of roles whose privileges it inherits; the owner of a security
-definer function that calls pgq does not count. Roles are stored by name: revoke before one is
-dropped or renamed. The call waits for open publishes. Only the role that made the topic or queue,
-or an admin of all of them, can give the first grant. The maker then keeps admin access; after the
-first grant of another admin the maker has only the access that is granted. Subscriptions, schedules
-and dead_letter_topics go on in the name of the roles that set them up: where the first grant takes
-the access that they need, the call is refused. end_dependents => true (default false) instead ends
-such subscriptions, pauses such schedules and lifts the max_attempts of such groups, which then stop
-at a message that fails.
+and superusers can use it. Until then, every role with EXECUTE on the functions can use it; EXECUTE
+is needed in any case. access: publish (publish, enqueue, bulk writes, schedules), consume (read,
+consumer groups, claims, jobs, dead letters), monitor (names and figures; included in each of the
+others), admin (all of these, settings, drop, purge, redrive, grants). topic or queue *: all
+existing and future ones, without restricting them. role public: every role. The caller is the role
+set by SET ROLE, else the session user, with the access of roles whose privileges it inherits; the
+owner of a security definer function that calls pgq does not count. Roles are stored by name: revoke
+before one is dropped or renamed. The call waits for open publishes. Only the role that created the
+topic or queue, or an admin of all of them, can give the first grant. The creator then keeps admin
+access; if another admin gives the first grant, the creator has only the access that is granted.
+Subscriptions, schedules and dead_letter_topics work on behalf of the roles that created them: if
+the first grant would take the access that they need, the call is refused. end_dependents => true
+(default false) instead ends such subscriptions, pauses such schedules and removes the max_attempts
+of such groups, which then stop at a message that fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
 READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin access,

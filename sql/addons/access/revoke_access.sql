@@ -54,17 +54,16 @@ end
 $$;
 
 comment on function pgq.revoke_access(text, text, text, text, boolean) is
-'Revokes one access that a role has, or all when access is null; false when there is none.
-Grants that other roles gave count as well. A topic or queue stays restricted after its last grant
+'Revokes one access of a role, or all of them when access is null; false when it has none.
+Grants given by other roles are revoked too. A topic or queue stays restricted after its last grant
 is revoked; alter_topic and alter_queue open it. A worker can still finish the jobs that it has
-leased; a reader of a partition for a group can no longer commit, and another member reads the
-partition again. A transaction above READ COMMITTED with an older snapshot may still read and claim
-the rows that it sees, but cannot publish. Jobs enqueued by an open transaction, and its messages to
-a deferred topic, arrive when it commits. Subscriptions and schedules that a role has made, and
-dead-letter topics that it has set, go on without it: where they need access that their maker would
-lose, the call is refused. end_dependents => true (default false) instead ends such subscriptions,
-pauses such schedules and lifts the max_attempts of such groups, which then stop at a message that
-fails.
+leased; a member of a group can no longer commit, and another member reads its partition again. A
+transaction above READ COMMITTED with an older snapshot may still read and claim the rows that it
+sees, but cannot publish. Jobs enqueued by an open transaction, and its messages to a deferred
+topic, arrive when it commits. Subscriptions, schedules and dead-letter topics work on behalf of the
+roles that created them: if the call would take the access that they need, it is refused.
+end_dependents => true (default false) instead ends such subscriptions, pauses such schedules and
+removes the max_attempts of such groups, which then stop at a message that fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
 READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin

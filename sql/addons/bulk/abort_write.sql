@@ -45,8 +45,8 @@ $$;
 
 comment on function pgq.abort_write(uuid) is
 'Aborts a bulk write: removes its staged chunks, and refuses later writers.
-False when no write has this id, or when it is committed. Chunks that were published before stay in
-the topic or queue, and so do chunks of transactions that are still open and commit later; when the
-same producer begins the write again, these chunks are skipped.
+False when no write has this id, or when it is committed. Chunks that were already published stay in
+the topic or queue, and so do chunks of open transactions that commit later; if the same producer
+begins the write again, these chunks are skipped.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again), 55P03 waited 60 s for a lock (call it again).';

@@ -53,16 +53,16 @@ Commit the transaction of this call before the writers start: until then they do
 Writers add chunks with write_chunk; commit_write ends the write, abort_write gives it up. atomic:
 true (the default) stages the chunks, and the commit makes all messages visible at once; false
 publishes each chunk in the transaction that writes it.
-producer and seq name the write, so that pgq recognises it when it is begun again. If it was
-committed before, the result has duplicate = true, and nothing is left to do. If it is still open,
-it starts again under a new id: writers with the old id are refused, and chunks that were published
-already are skipped. The call does not wait for writers that still have a transaction open under the
-old id: chunks that they stage are never published, and chunks that they publish count as published
-before. The newest 1000 writes of a producer are remembered for each topic and queue.
+producer and seq identify the write when it is begun again. If it was committed before, the result
+has duplicate = true, and nothing is left to do. If it is still open, it starts again under a new
+id: writers with the old id are refused, and chunks that were published already are skipped. The
+call does not wait for writers that still have a transaction open under the old id: chunks that they
+stage are never published, and chunks that they publish count as published before. The newest 1000
+writes of a producer are remembered for each topic and queue.
 timeout: cleanup forgets a write that is not committed within this time (default 1 day). In an
-atomic write the time starts again with each task that was staged, and it is kept while a chunk is
-open. The chunks that it published stay in the topic or queue, and are published again if the write
-is begun again.
+atomic write, each task that is staged starts the time again, and an open chunk keeps the write. The
+chunks that it published stay in the topic or queue, and are published again if the write is begun
+again.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 neither topic nor queue is given, 22023
 both are, producer without seq or seq without producer, a bad timeout, a seq that is older than
 what is remembered, or a write that was begun with another value of atomic, 40001 above READ

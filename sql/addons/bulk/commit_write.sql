@@ -58,20 +58,19 @@ comment on function pgq.commit_write(uuid, bigint, text) is
 'Commits a bulk write; an atomic one publishes all its messages at once; MQ008 when it is lost.
 The call waits for open transactions that have written chunks, and counts the chunks of those that
 commit. Chunks of later writers are refused. The partitions of the write are locked for other
-publishers until the transaction of this call ends, which is short: messages of tasks with several
-chunks are stored already, and are only attached to the log, with the time of the commit as
-published_at. It takes longer where messages are copied: those of tasks with one chunk, those of a
+publishers until the transaction of this call ends. The call is short: messages of tasks with
+several chunks are already stored, and are only attached to the log, with the time of the commit as
+published_at. It takes longer if messages are copied: those of tasks with one chunk, those of a
 topic with subscriptions, and jobs. In an atomic write, messages of a task keep their order in each
 partition, tasks follow each other by number, and messages without a key and without a partition go
-to the partition (task modulo the number of partitions). Repeating the call does no harm: the result
-then has duplicate = true.
-expected_messages: refuse the commit when the write has another number of messages; null: any
-number. digest: a text that the writers compute from all messages, in any way. It is stored with the
-write, and a repeated call with another digest is refused. So call commit_write also when
-begin_write returned duplicate = true, if the messages have to be the same. null: nothing is
-compared. The call waits at most 60 s for each lock, even when the lock_timeout of the session is
-longer. After a timeout nothing has changed: call it again, or end the session that holds the lock
-(see pg_blocking_pids).
+to the partition (task modulo the number of partitions). The call can be repeated: the result then
+has duplicate = true.
+expected_messages: the commit is refused if the write has another number of messages; null: any
+number. digest: a text that the writers compute from all messages, in any way; null: none. It is
+stored with the write, and a repeated call with another digest is refused: so if the messages have
+to be the same, call commit_write even when begin_write returned duplicate = true. The call waits at
+most 60 s for each lock, even when the lock_timeout of the session is longer. After a timeout
+nothing has changed: call it again, or end the session that holds the lock (see pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
 or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
 another number of messages than expected, another digest than at the commit before, a write that is

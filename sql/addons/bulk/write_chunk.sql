@@ -139,9 +139,9 @@ headers, partition, delay, priority and labels are as in publish_batch and enque
 chunk are numbers from 0: a task numbers its own chunks. task_attempt is a text that is different
 for each attempt to run the task.
 In an atomic write, an attempt writes all its chunks in one transaction, and sets last_chunk in the
-last one. When several attempts of a task commit, the first of them counts. In a write that is not
+last one. If several attempts of a task commit, only the first one counts. In a write that is not
 atomic, each chunk is published in the transaction of this call, once for each task and chunk: a
-task that runs again must make the same chunks.
+task that runs again must write the same chunks.
 starts: the position of the first byte of each content, counted from 1; null: computed from lengths,
 which takes time. Each content must start where the previous one ends; this is not checked for every
 message.

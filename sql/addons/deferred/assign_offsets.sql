@@ -30,11 +30,11 @@ $$;
 
 comment on function pgq.assign_offsets(text, integer) is
 'Assigns offsets to the committed messages of a deferred topic that have none yet.
-Consumers do this themselves, in their own transaction, when there is nothing else to read, and now
-and then when there is. Other sessions see these messages only after that transaction commits. So
-call assign_offsets first, in a separate transaction, before a long transaction with consume, or
-before fetch, fetch_range or list_offsets. Returns the assigned offsets, one row per partition, at
-most 1000000 offsets in each. Returns no row when there is nothing to assign or another transaction
-is assigning. Only deferred topics need it.
+Consumers do this in their own transaction when they find nothing else to read, and sometimes when
+they do. Other sessions see these messages only after that transaction commits. So call
+assign_offsets first, in a separate transaction, before a long transaction with consume, or before
+fetch, fetch_range or list_offsets. Returns the assigned offsets, one row per partition, at most
+1000000 offsets in each. Returns no row if no message needs an offset, or if another transaction is
+assigning offsets. Only deferred topics need it.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -75,14 +75,14 @@ $$;
 comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
 'Records that an effect is about to run, and returns its state; MQ006 when the lease is lost.
 An effect is an action of a job outside of this database: a mail, a payment. effect: its name, of 1
-to 255 characters, one for each effect of a job. Call this, commit, run the effect only if the state
-is begun, and call finish_effect. Later attempts of the job then get the state finished, and the
-result. If the attempt that began it ended before finish_effect, or still runs the effect, later
-attempts get interrupted: it may have happened or not. Once you know, record it with finish_effect
-or delete_effect. So it happens at most once. at_least_once => true: an interrupted effect is begun
-again, so it happens at least once, and more than once only after such an end or a lost lease. The
-commit is flushed to disk, even if the session turned synchronous_commit off. The record stays as
-long as the job, including its time as a dead letter.
+to 255 characters, one for each effect of a job. Call this function, commit, run the effect only if
+the state is begun, and call finish_effect. Later attempts of the job then get the state finished,
+and the result. If the attempt that began the effect ended before finish_effect, or is still running
+it, later attempts get interrupted: the effect may have happened or not. When you know, record it
+with finish_effect or delete_effect. So the effect happens at most once. at_least_once => true: an
+interrupted effect is begun again, so it happens at least once, and more than once only after such
+an interruption or a lost lease. The commit is flushed to disk, even if the session turned
+synchronous_commit off. The record is kept as long as the job, including its time as a dead letter.
 Errors: MQ006 the lease has run out or was never the caller''s, or the job is finished (nothing was
 begun; do not run the effect), 22004 a required argument is null, 22023 bad effect, 40001 above READ
 COMMITTED when another transaction was first (try again).';

@@ -23,10 +23,9 @@ $$;
 
 comment on function pgq.delete_effect(bigint, uuid, text) is
 'Deletes the record that an effect was begun; false when the caller does not hold it any more.
-The next begin_effect begins it as if it were the first. Call this only if you know that the effect
-did not happen and that no worker is running it: as the worker that began it, when it failed before
-it did anything; as the worker that has the job now; or as an operator, with the lease_token that
-the view effects shows. False: the effect is finished, or has no record, or another worker has begun
-it since.
+After this the next begin_effect begins it again. Call this only if you know that the effect did not
+happen and that no worker is running it: as the worker that began it, if it failed before it did
+anything; as the worker that has the job now; or as an operator, with the lease_token that the view
+effects shows. False: the effect is finished, has no record, or another worker has begun it since.
 Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
 transaction was first (try again).';

@@ -40,10 +40,10 @@ $$;
 comment on function pgq.finish_effect(bigint, uuid, text, jsonb) is
 'Records that an effect of a job has happened; false when the caller does not hold it any more.
 The worker that began it holds it, even after its lease has run out, and so does the worker that has
-the job now: for example one that got the state interrupted and has found out that the effect did
-happen. result: passed to later attempts of the job; null: none. The record is final: called again
-with the same token this returns true and changes nothing. False: the effect was never begun, or was
-forgotten, or was begun again or finished by another worker, or the job has ended and cleanup has
+the job now: for example a worker that got the state interrupted and has found out that the effect
+did happen. result: passed to later attempts of the job; null: none. The record is final: another
+call with the same token returns true and changes nothing. False: the effect was never begun, its
+record was deleted, another worker has begun or finished it, or the job has ended and cleanup has
 removed the record. The commit is flushed to disk, even if the session turned synchronous_commit
 off.
 Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another

@@ -61,14 +61,12 @@ comment on function pgq.cancel_jobs(
     text, boolean, integer, text, text, text, timestamptz, timestamptz, boolean, bigint, boolean
 ) is
 'Cancels the unfinished jobs of a queue that match a filter, as cancel_job does each.
-label: with this label. error_contains: with this text in their last error; no pattern. key: with
-this key, in an ordered queue. due_since, due_before: due, or leased until, at a time in this range.
-They must all match; all_jobs => true instead: every one. leased => true: also those that a worker
-has; by default these stay. max_jobs: 1 to 1000000 at most. dry_run => true changes nothing and says
-how many there are.
-One call looks at 10000 jobs at most, those of other queues included. Call it again with the
-after_id that it returned until that is null. Jobs that a subscription has still to make have no id
-yet and stay.
+Filters, which must all match: label; error_contains, a text in the last error, not a pattern; key,
+in an ordered queue; due_since and due_before, the time at which a job is due or its lease ends.
+all_jobs => true instead: every job. leased => true: leased jobs too; by default these stay.
+max_jobs: cancel at most this many, 1 to 1000000. dry_run => true only counts. One call examines at
+most 10000 jobs, including those of other queues: call it again with the after_id that it returned
+until that is null. Jobs that a subscription has not created yet have no id, and stay.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither all_jobs nor a filter,
 or both, or a bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';

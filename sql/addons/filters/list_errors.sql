@@ -37,8 +37,8 @@ $$;
 
 comment on function pgq.list_errors(text, integer) is
 'Groups the dead letters of a queue by the last line of their last error, the largest group first.
-error: that line, of which 300 characters; null: without an error. dead_letters: how many have it.
-oldest_at, newest_at: when the first and the last of them died. It looks at the newest max_jobs
-dead letters, 1 to 1000000, by default 100000, and returns 1000 groups at most. redrive and
-purge_queue take such a line as error_contains.
+error: the first 300 characters of that line; null: no error. dead_letters: their number. oldest_at,
+newest_at: when the first and the last of them died. It examines the newest max_jobs dead letters (1
+to 1000000, by default 100000), and returns at most 1000 groups. Pass such a line to redrive or
+purge_queue as error_contains.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs.';

@@ -55,12 +55,11 @@ comment on function pgq.retry_jobs(
     text, boolean, integer, text, text, text, timestamptz, timestamptz, bigint, boolean
 ) is
 'Makes the waiting jobs of a queue that match a filter due now, as retry_job does each.
-label: with this label. error_contains: with this text in their last error; no pattern. key: with
-this key, in an ordered queue. due_since, due_before: due at a time in this range. They must all
-match; all_jobs => true instead: every one. max_jobs: 1 to 1000000 at most. dry_run => true changes
-nothing and says how many there are.
-One call looks at 10000 jobs at most, those of other queues included. Call it again with the
-after_id that it returned until that is null.
+Filters, which must all match: label; error_contains, a text in the last error, not a pattern; key,
+in an ordered queue; due_since and due_before, the time at which a job is due. all_jobs => true
+instead: every waiting job. max_jobs: retry at most this many, 1 to 1000000. dry_run => true only
+counts. One call examines at most 10000 jobs, including those of other queues: call it again with
+the after_id that it returned until that is null.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither all_jobs nor a filter,
 or both, or a bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';

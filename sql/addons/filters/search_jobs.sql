@@ -27,11 +27,7 @@ declare
     now_at timestamptz := pgq._clock();
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
-    if wanted is not null then
-        perform pgq._check_word(
-            'state', wanted, array['ready', 'leased', 'delayed', 'waiting', 'expired']
-        );
-    end if;
+    perform pgq._check_job_state(wanted collate "C");
     target_id := pgq._queue_id(queue collate "C", 'consume');
     perform pgq._check_job_filter(queue collate "C", filter);
 
@@ -61,10 +57,10 @@ comment on function pgq.search_jobs(
     text, text, integer, text, text, text, timestamptz, timestamptz
 ) is
 'Returns unfinished jobs of a queue that match a filter, the newest first.
-It searches the newest 100000 unfinished jobs, those of other queues included, so it takes as long
-whatever the filter is; older jobs are not found. state: ready, leased, delayed, waiting or expired.
-max_jobs: 1 to 10000; by default 100. key: with this key, in an ordered queue. label: with this
-label. error_contains: with this text in their last error; no pattern. due_since, due_before: due,
-or leased until, at a time in this range. They must all match; null: any.
+It searches the newest 100000 unfinished jobs, including those of other queues, so its duration does
+not depend on the filter; older jobs are not found. Filters, which must all match: state (ready,
+leased, delayed, waiting or expired); label; error_contains, a text in the last error, not a
+pattern; key, in an ordered queue; due_since and due_before, the time at which a job is due or its
+lease ends. max_jobs: 1 to 10000; by default 100.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 a bad argument, 40001 when
 retention removes what is being read (try again).';

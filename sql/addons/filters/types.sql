@@ -4,12 +4,12 @@ create type pgq.bulk_result as (
     after_id bigint
 );
 
-comment on type pgq.bulk_result is 'What a call has done with many jobs of a queue.';
+comment on type pgq.bulk_result is 'The result of a call for many jobs of a queue.';
 comment on column pgq.bulk_result.taken is
-'How many it has changed, or with dry_run would have changed.';
-comment on column pgq.bulk_result.seen is 'How many it has looked at.';
+'Number of jobs that it changed, or with dry_run would have changed.';
+comment on column pgq.bulk_result.seen is 'Number of jobs that it examined.';
 comment on column pgq.bulk_result.after_id is
-'Pass it to the next call, which goes on from there; null: there are no more.';
+'Pass it to the next call, which continues from there; null: no jobs are left.';
 
 create type pgq._job_filter as (
     label text collate "C",

@@ -63,11 +63,11 @@ end
 $$;
 
 comment on function pgq.get_result(bigint) is
-'Returns what has become of a job: always one row.
+'Returns the state and the result of a job: always one row.
 state: waiting, leased, blocked (by another job of its key), finished, failed (a dead letter),
-cancelled, expired, replaced (by a newer one of its unique_key, see create_queue), or gone. Jobs
-that ended otherwise than as dead letters are known in queues with keep_results, as long as the
-retention of the queue, counted from their end; elsewhere they are gone, like jobs that never
-existed, that were purged, or of a queue which the caller may neither use to publish nor to consume.
-A redriven job waits again.
+cancelled, expired, replaced (by a newer one of its unique_key, see create_queue), or gone. Queues
+with keep_results keep these states for their retention, counted from the end of the job. In other
+queues only dead letters are kept; all other ended jobs are gone, like jobs that never existed, that
+were purged, or that are in a queue to which the caller may neither publish nor consume. A redriven
+job is waiting again.
 Errors: 22004 a required argument is null.';

@@ -26,8 +26,7 @@ end
 $$;
 
 comment on function pgq.job_history(bigint) is
-'Returns the attempts of a job that did not succeed, the latest first, 20 at most.
-They are kept as long as the retention of the queue, each from its own time on, whatever has become
-of the job. An attempt that succeeds is none of them. No row: there was none, they are too old, or
-the caller may not consume the queue.
+'Returns the unsuccessful attempts of a job, the latest first, 20 at most.
+Each is kept for the retention of the queue, counted from its own time, even if the job succeeded
+later. No row: no attempt failed, they are too old, or the caller may not consume the queue.
 Errors: 22004 a required argument is null.';

@@ -19,7 +19,7 @@ $$;
 
 comment on function pgq.retry_job(bigint) is
 'Makes a job due now that waits for its time: for a retry, its delay or its run_at.
-Its attempts stay as they are. False, and nothing changed: it is due already, leased, blocked by
+It keeps its attempts. False, and nothing changed: the job is already due, leased, blocked by
 another job of its key, expired, a dead letter (see redrive), or has ended. The call may wait for a
 transaction that has locked the job.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was

@@ -32,9 +32,9 @@ end
 $$;
 
 comment on function pgq.set_progress(bigint, uuid, jsonb) is
-'Notes how far a leased job has come; false when the caller does not hold it any more.
+'Stores the progress of a leased job; false when the caller does not hold it any more.
 get_job shows it. progress: any JSON of up to 16384 bytes, for example {"done": 40, "of": 100};
-null: none. It replaces what was noted before, stays when the job is tried again, and is removed
-some time after the job has ended. Call it as seldom as heartbeats, since each call writes a row.
+null: none. It replaces the former progress, is kept when the job is retried, and is removed some
+time after the job has ended. Call it no more often than heartbeat, since each call writes a row.
 Errors: 22004 a required argument is null, 22023 progress is too large, 40001 above READ COMMITTED
 when another transaction was first (try again).';

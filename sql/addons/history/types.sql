@@ -7,15 +7,16 @@ create type pgq.job_attempt as (
     error text
 );
 
-comment on type pgq.job_attempt is 'An attempt of a job that did not succeed.';
+comment on type pgq.job_attempt is 'An unsuccessful attempt of a job.';
 comment on column pgq.job_attempt.attempt is
 'Number of the attempt; a redriven job starts again with 1.';
 comment on column pgq.job_attempt.outcome is
 'failed (nack), rejected (reject_job) or lost (its lease ran out).';
-comment on column pgq.job_attempt.began_at is 'When it began, if the worker has told; else null.';
+comment on column pgq.job_attempt.began_at is 'When it began, as the worker reported; null: not
+reported.';
 comment on column pgq.job_attempt.ended_at is
 'When it failed; of a lost one, when a claim or cleanup noticed that its lease had run out.';
-comment on column pgq.job_attempt.worker is 'The worker that had it, if it has told; else null.';
+comment on column pgq.job_attempt.worker is 'The worker, by its own report; null: not reported.';
 comment on column pgq.job_attempt.error is 'Its error; null: none.';
 
 create type pgq.job_result as (
@@ -25,7 +26,7 @@ create type pgq.job_result as (
     ended_at timestamptz
 );
 
-comment on type pgq.job_result is 'What has become of a job.';
+comment on type pgq.job_result is 'The state and the result of a job.';
 comment on column pgq.job_result.state is
 'waiting, leased, blocked (by another job of its key), finished, failed (a dead letter), cancelled,
 expired, replaced, or gone: not known any more, or never known.';

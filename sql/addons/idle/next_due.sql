@@ -74,9 +74,9 @@ $$;
 
 comment on function pgq.next_due(text, text) is
 'Returns when a claim of the queue may next find a job, if nothing is added until then.
-For a worker whose claim found nothing: the time at which a delayed job is due, or the lease of
-another worker ends. label: of the jobs with this label. A time that has passed: jobs are due, but a
-limit of the queue or an open transaction holds them back; ask again after a while. Null: there is
-no such job, or the queue is paused. A queue with notify notifies the channel pgq_queue when a job
+For a worker whose claim found no job: the time at which a delayed job is due, or the lease of
+another worker ends. label: considers only jobs with this label. A time in the past: jobs are due,
+but a limit of the queue or an open transaction holds them back; ask again after a while. Null: the
+queue has no such job, or is paused. A queue with notify notifies the channel pgq_queue when a job
 is added, or becomes due earlier than it was.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad label.';

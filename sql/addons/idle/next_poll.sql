@@ -39,7 +39,7 @@ $$;
 comment on function pgq.next_poll(text, text) is
 'Returns when a poll of the group may next find messages, if nothing is published until then.
 For a member whose poll found nothing: the time at which the lease of another member ends, or the
-delay of nack_offsets. A time that has passed: there are messages, but an open transaction holds
+delay of nack_offsets. A time in the past: messages are available, but an open transaction holds
 their partition; ask again after a while. Null: the group has read everything. A topic with notify
 notifies the channel pgq_topic when messages are published, and when release_poll, nack_offsets or
 seek makes them available earlier than they were.

@@ -22,7 +22,7 @@ comment on function pgq.delete_worker(text, text) is
 'Removes an ended worker from list_workers; false when the caller can remove none of that name.
 A role can remove its own workers and those of roles whose privileges it has; the owner of pgq and
 roles with admin access to topic or queue * can remove any. role: only the worker of this role, if
-several have one of that name (default: all of them). A worker that is alive reappears with its next
-heartbeat.
+several roles have a worker of that name (default: all of them). A running worker reappears with its
+next heartbeat.
 Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -62,13 +62,13 @@ comment on function pgq.heartbeat(
     text, text, text, integer, text[], integer, timestamptz, jsonb, interval
 ) is
 'Records that a worker is alive, and what it is doing; list_workers and metrics show it.
-Call it every 10 s or so, under a unique name such as host:pid:number. Any process may send
-heartbeats: nothing in pgq depends on them, and they do not extend leases. Names belong to the
-calling role: another role under the same name gets its own row. sources are the queues or topics
-that the worker works on, running is the number of jobs or messages that it is working on. details
-is any JSON; only callers from whom no topic or queue is hidden, and the role itself, can read it.
-beat: the time until the next heartbeat, of a worker that sends them more seldom.
-It waits 1 s at most for a lock. cleanup removes workers without a heartbeat for a day.
+Call it about every 10 s, under a unique name such as host:pid:number. Any process may send
+heartbeats: pgq does not depend on them, and they do not extend leases. Names belong to the calling
+role: another role with the same name gets its own row. sources are the queues or topics that the
+worker works on, running is the number of jobs or messages that it is working on. details is any
+JSON; only the role itself, and callers that may see all topics and queues, can read it. beat: the
+time until the next heartbeat, for a worker that sends them less often. The call waits at most 1 s
+for a lock. cleanup removes workers that have sent no heartbeat for a day.
 Errors: 22004 a required argument is null, 22023 a bad argument, such as details of more than 8192
 characters, more than 1000 sources, or sources of more than 16 KiB of characters together, 40001
 above READ COMMITTED when another transaction was first (try again), 42501 no permission, 55P03

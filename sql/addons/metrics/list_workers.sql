@@ -63,10 +63,9 @@ $$;
 
 comment on function pgq.list_workers(interval) is
 'Lists the workers that have sent a heartbeat, by name; stale: none within seen_within.
-seen_within is 1 minute by default; of a worker that has said when it sends the next one, counted
-from then. A worker that ended in order is not listed any more. A stale one
-was killed or has lost its connection; its jobs are handed out again when their leases end. role is
-the role that sends the heartbeats. sources has only those to which the caller has access. details
-are null for a caller from whom any topic or queue is hidden, unless it has the privileges of that
-role.
+seen_within is 1 minute by default; for a worker that passed beat, it counts from the time of the
+next heartbeat. A worker that stopped properly is not listed. A stale worker was killed or has lost
+its connection; its jobs are handed out again when their leases end. role is the role that sends the
+heartbeats. sources has only those to which the caller has access. details are null for a caller
+from whom any topic or queue is hidden, unless it has the privileges of that role.
 Errors: 22023 a bad argument.';

@@ -68,5 +68,6 @@ $$;
 comment on function pgq.metrics() is
 'Returns metrics: lag, depth, ages, counts, and what holds cleanup back, a row for each sample.
 Names, types and labels are those of Prometheus: seconds and bytes, _total for counters. It reads
-the newest message of each partition and counts no messages; jobs are counted while there are few,
-else estimated (pgq_queue_jobs_estimated). sql/addons/metrics/README.md describes each metric.';
+the newest message of each partition and counts no messages; a small number of jobs is counted, a
+large one estimated (pgq_queue_jobs_estimated). sql/addons/metrics/README.md describes each
+metric.';

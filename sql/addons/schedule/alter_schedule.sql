@@ -133,11 +133,11 @@ comment on function pgq.alter_schedule(
 ) is
 'Changes settings of a schedule and returns it; null leaves a setting as it is.
 See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
-given replaces the other. A caller that names a topic or queue, even the same one, becomes the maker
-of the schedule: from then on the schedule needs that role''s access, and writes to the topic or
-queue that has this name now. When cron, every, time_zone or starts_at changes, ticks count from now
-on: earlier ticks that are not written yet are left out. The call waits for a run_schedules that is
-writing a tick of the schedule.
+given replaces the other. A caller that names a topic or queue, even the same one, is stored as
+made_by: from then on the schedule depends on the access of that role, and writes to the topic or
+queue that has this name now. When cron, every, time_zone or starts_at changes, earlier ticks that
+are not written yet are skipped. The call waits for a run_schedules that is writing a tick of the
+schedule.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
 22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
 transaction was first (try again).';

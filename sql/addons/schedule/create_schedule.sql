@@ -126,10 +126,10 @@ without months, counted from starts_at. missed: how run_schedules treats ticks t
 in time: one (it writes the last of them, the default), skip (the same, but not when it is more than
 5 minutes late), or all (it writes all of them, at most 1000000000 when the schedule is created).
 starts_at: the earliest time of a tick, inclusive; by default now, else a time of the years 1 to
-9999. key, headers: go with each message or job; partition, for a topic, and priority and label, for
-a queue: as in publish and enqueue. The target is this topic or queue: when it is dropped, a new one
-of the same name gets nothing until alter_schedule names it. Settings that are not given are not
-compared, so an application can make this call at each start.
+9999. key, headers: those of each message or job; partition, for a topic, and priority and label,
+for a queue: as in publish and enqueue. If the topic or queue is dropped, a new one of the same name
+gets nothing until alter_schedule names it. Settings that are not given are not compared, so an
+application can make this call at each start.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
 those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
 content, 22023 bad name or setting, or the target does not take so large a message, 40001 above READ

@@ -15,6 +15,5 @@ $$;
 
 comment on function pgq.next_run() is
 'Returns when run_schedules next has a tick to write, as long as no schedule is created or changed.
-For a caller of run_schedules that does not want to call it in vain. It counts all schedules, also
-those that are hidden from the caller. A time that has passed: now. Null: there is no schedule that
-is not paused.';
+Call run_schedules at that time; a time in the past means now. All schedules count, including those
+that are hidden from the caller. Null: there is no schedule, or all are paused.';

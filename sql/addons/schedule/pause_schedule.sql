@@ -19,7 +19,7 @@ end
 $$;
 
 comment on function pgq.pause_schedule(text) is
-'Has run_schedules leave out a schedule until resume_schedule, and returns the schedule.
+'Pauses a schedule, so that run_schedules skips it until resume_schedule, and returns it.
 A paused schedule stays paused. The call waits for a run_schedules that is writing a tick of the
 schedule.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when

@@ -34,9 +34,9 @@ end
 $$;
 
 comment on function pgq.resume_schedule(text) is
-'Has run_schedules write the ticks of a schedule again, and returns the schedule.
-If it is not paused, its ticks go on as they are. Ticks during the pause were missed: the setting
-missed determines how they are treated. If the maker of the schedule has lost the access that it
-needs, the caller becomes its maker.
+'Ends the pause of a schedule, so that run_schedules writes its ticks again, and returns it.
+A schedule that is not paused does not change. Ticks during the pause were missed: the setting
+missed determines how they are treated. If made_by has lost the access that the schedule needs, the
+caller is stored as made_by.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

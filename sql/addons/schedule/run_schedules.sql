@@ -94,11 +94,11 @@ $$;
 
 comment on function pgq.run_schedules(integer) is
 'Writes the ticks of all schedules that are due, each tick once, even with several callers.
-Call it every minute or more often, from any session; several calls at once share the work. A tick
-is written in the transaction of the call, so commit soon: until then other callers skip the
-schedules that this call has found due. At most max_ticks (by default 1000) are written, divided
-among the schedules that are due; the rest follows with the next call. When a target was dropped, is
-full, or refuses the message or job, the row has the reason in error, and the other schedules go on;
-the tick is tried again a minute later, and then counts as missed.
+Call it every minute or more often, from any session; concurrent calls share the work. A tick is
+written in the transaction of the call, so commit soon: until then other callers skip the schedules
+that this call has found due. At most max_ticks (by default 1000) are written, divided among the due
+schedules; the next call continues. If a target was dropped, is full, or refuses the message or job,
+the row has the reason in error, and the other schedules continue; the tick is retried a minute
+later, and then counts as missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';

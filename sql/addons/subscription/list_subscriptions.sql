@@ -20,5 +20,5 @@ $$;
 
 comment on function pgq.list_subscriptions() is
 'Lists subscriptions and their settings, by name.
-An admin of a topic or a queue also sees subscriptions whose other end is hidden from that admin:
-its name is null there.';
+An admin of a topic or queue also sees subscriptions whose other end is hidden from that admin; the
+name of that end is null.';

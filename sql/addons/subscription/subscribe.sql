@@ -129,14 +129,14 @@ with one of its values, which are compared as JSON (1 and 1.0 are equal, 1 and "
 matches all messages; at most 100 values for a header, and 8192 bytes as JSON text in all.
 routing_key: an AMQP pattern for the header routing_key, 1 to 255 bytes long: words separated by
 dots, where * matches one word and # any number of words, including none; a message without that
-header, or with one that is not a string, does not match. With both filter and routing_key, both
-have to match. A queue can be subscribed to a topic once, and to several topics. The call waits for
-transactions that publish to the topic: messages published after this call has committed are
+header, or with one that is not a string, does not match. If both filter and routing_key are given,
+both have to match. A queue can be subscribed to a topic once, and to several topics. The call waits
+for transactions that publish to the topic: messages published after this call has committed are
 delivered, earlier ones are not. Finished jobs are kept no longer than the messages of the topic. In
-a deferred topic the job is made when the message gets its offset, in the transaction that assigns
-it; a claim of the queue assigns offsets when it finds no job. There, this call assigns offsets to
-committed messages, and does not wait for publishers: messages that commit after it are delivered,
-those that were there before are not.
+a deferred topic the job is created when the message gets its offset, in the transaction that
+assigns it; a claim of the queue assigns offsets when it finds no job. For a deferred topic this
+call assigns offsets to committed messages, and does not wait for publishers: messages that commit
+after it are delivered, earlier ones are not.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
 than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
 is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction

@@ -51,11 +51,11 @@ end
 $$;
 
 comment on function pgq.unsubscribe(text) is
-'Removes a subscription; the jobs that it has made stay.
-The call waits for transactions that publish to the topic. In a deferred topic it waits for none,
-and assigns offsets to messages that were committed before: those are still delivered. If that
-fails, for example because of a broken subscription, it warns and removes the subscription all the
-same. It is for roles that may consume the topic and publish to the queue, and for admins of one of
+'Removes a subscription; the jobs that it has created stay.
+The call waits for transactions that publish to the topic. In a deferred topic it does not wait, and
+assigns offsets to messages that were committed before: these are still delivered. If that fails,
+for example because of a broken subscription, the call warns and still removes the subscription. The
+caller needs access to consume the topic and to publish to the queue, or admin access to one of
 them.
 Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
 when another transaction was first (try again).';

@@ -42,7 +42,7 @@ YEARS = {
 LISTED = {
     "both": "a repeated fixed time ticks both times",
     "moved": "a skipped time ticks after the gap even if the schedule has a star",
-    "left out": "Where clocks go back by half an hour, the repeated ticks of a star are left out",
+    "left out": "Where clocks go back by half an hour, croniter omits the repeated ticks of a star",
 }
 """The kinds of differences, and what the guide says of what croniter does."""
 

@@ -13,7 +13,7 @@ from pgq._async._heartbeats import Heartbeats
 from pgq._async._publishing import Publishing
 from pgq._async._results import Results
 from pgq._async._working import Working
-from pgq._conninfo import parsed
+from pgq._conninfo import check_encoding, connecting, parsed
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._open_work import warn_if_open, watch
 
@@ -64,6 +64,7 @@ class AsyncClient(Publishing, Consuming, Working, Results, Effects, Heartbeats):
                 "AsyncClient takes a psycopg.AsyncConnection, not a"
                 f" {type(connection).__name__}; pgq.connect_async(conninfo) makes both"
             )
+        check_encoding(connection)
         super().__init__(connection, Encoding(encoder))
         watch(connection)
 
@@ -117,7 +118,12 @@ async def connect_async(
         )
     parsed(conninfo)
     Encoding(encoder)  # one that is none is refused before there is a connection
-    connection = await AsyncConnection.connect(conninfo, **{"autocommit": True, **options})
-    client = AsyncClient(connection, encoder=encoder)
+    with connecting(conninfo, options):
+        connection = await AsyncConnection.connect(conninfo, **{"autocommit": True, **options})
+    try:
+        client = AsyncClient(connection, encoder=encoder)
+    except BaseException:
+        await connection.close()
+        raise
     client._owns_connection = True
     return client

@@ -15,7 +15,7 @@ from pgq._sync._heartbeats import Heartbeats
 from pgq._sync._publishing import Publishing
 from pgq._sync._results import Results
 from pgq._sync._working import Working
-from pgq._conninfo import parsed
+from pgq._conninfo import check_encoding, connecting, parsed
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._open_work import warn_if_open, watch
 
@@ -66,6 +66,7 @@ class Client(Publishing, Consuming, Working, Results, Effects, Heartbeats):
                 "Client takes a psycopg.Connection, not a"
                 f" {type(connection).__name__}; pgq.connect(conninfo) makes both"
             )
+        check_encoding(connection)
         super().__init__(connection, Encoding(encoder))
         watch(connection)
 
@@ -119,7 +120,12 @@ def connect(
         )
     parsed(conninfo)
     Encoding(encoder)  # one that is none is refused before there is a connection
-    connection = Connection.connect(conninfo, **{"autocommit": True, **options})
-    client = Client(connection, encoder=encoder)
+    with connecting(conninfo, options):
+        connection = Connection.connect(conninfo, **{"autocommit": True, **options})
+    try:
+        client = Client(connection, encoder=encoder)
+    except BaseException:
+        connection.close()
+        raise
     client._owns_connection = True
     return client

@@ -1,4 +1,4 @@
-"""The command line: ``pgq`` or ``python -m pgq``; it needs ``pip install 'pgq-sql[cli]'``."""
+"""The command line: ``pgq`` or ``python -m pgq``; it needs the extra ``cli``."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _tell_the_rest(outcome: Outcome, behind: list[int]) -> None:
         rest = f"whether lines {behind[0]} to {behind[-1]} are stored is not known"
         told = f"{known}; {rest}" if known else rest
     else:
-        told = f"{known}, none behind it" if known else "nothing was stored"
+        told = f"{known}, none after it" if known else "nothing was stored"
     outcome.failure = f"{outcome.failure}; {told}"
 
 

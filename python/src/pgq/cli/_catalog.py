@@ -43,6 +43,13 @@ _QUERIES = {
                 where n.nspname = 'pgq'
             )::text as owner
         """,
+    "archived": """
+        select a.queue, a.outcome, a.attempt, a.enqueued_at, a.ended_at, a.result, a.last_error,
+            a.key, a.label, a.headers, a.payload, a.body
+        from pgq.archived_jobs as a
+        where a.job_id = %s
+        limit 1
+        """,
     "sessions": """
         select a.pid,
             a.usename::text as role,

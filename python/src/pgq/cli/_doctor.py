@@ -37,7 +37,8 @@ def examine(
     for name, check in checks:
         look.checked.append(name)
         try:
-            check(look)
+            with connection.transaction():  # what is refused leaves one around it as it was
+                check(look)
         except psycopg.errors.UndefinedObject:  # there is no such role
             raise
         except (psycopg.errors.InsufficientPrivilege, psycopg.ProgrammingError) as error:
@@ -54,7 +55,7 @@ def _show(finding: Finding, out: Any) -> None:
     line.append(f"{finding.what} ", style="bold").append(f"[{finding.check}]", style="dim")
     out.print(line)
     out.print(Text(f"    why: {finding.why}"))
-    out.print(Text(f"    do:  {finding.fix}"))
+    out.print(Text("    do:  " + finding.fix.replace("\n", "\n         ")))
 
 
 def add(app: typer.Typer) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from pgq import PgqError
+from pgq._runtime._sync._rights import lacking
 from pgq.cli._output import plain
 
 __all__ = [
@@ -42,6 +45,9 @@ _FUNCTIONS = re.compile(
 )
 """Functions that hints name, and that commands call: the verb and the noun."""
 
+_DENIED = re.compile(r"permission denied for (schema|function|view) ([a-z]\w*)")
+"""What servers say in English; where they say it otherwise, `pgq doctor` tells what is missing."""
+
 _STANDBY = (
     "this server is a standby, where nothing can be written; HINT: run it on the primary: name all "
     "servers in --database, with target_session_attrs=read-write; here pgq status, lag, jobs, peek "
@@ -64,8 +70,8 @@ class UsageError(CommandError):
 def unknown(kind: str, name: str) -> CommandError:
     """There is no topic, or queue, of this name: as the functions say it."""
     return CommandError(
-        f'unknown {kind} "{name}"; HINT: Create it with pgq {kind}s create, or see '
-        f"pgq {kind}s list for those that exist."
+        f'unknown {kind} "{name}"; HINT: Create it with pgq {kind}s create; if others see it, '
+        "ask for pgq access grant."
     )
 
 
@@ -119,8 +125,30 @@ def _command(function: re.Match[str]) -> str:
     return f"pgq {noun}s {verb}"
 
 
-def one_line(error: psycopg.Error, connection: psycopg.Connection[Any] | None = None) -> str:
-    """What to say of an error of the database: its message, the facts, and what to do."""
+def _grant(primary: str, connection: psycopg.Connection[Any], needs: Sequence[str]) -> str:
+    """What gives the role of the connection the right that it lacks, if that can be told."""
+    denied = _DENIED.fullmatch(primary)
+    if denied is None or connection.info.transaction_status != TransactionStatus.IDLE:
+        return ""
+    kind, name = denied.groups()
+    with suppress(psycopg.Error):
+        found = lacking(connection, [name, *needs])
+        if kind == "view":
+            return f"grant select on pgq.{name} to {found.role};"
+        more = " -- and EXECUTE on what it calls, or a role of pgq.create_roles"
+        return found.grant([name, *needs]) + (more if kind == "schema" and not needs else "")
+    return ""
+
+
+def one_line(
+    error: psycopg.Error,
+    connection: psycopg.Connection[Any] | None = None,
+    needs: Sequence[str] = (),
+) -> str:
+    """What to say of an error of the database: its message, the facts, and what to do.
+
+    needs: the functions that the command calls, of which the role may lack others as well.
+    """
     primary = error.diag.message_primary
     if primary is None:  # from libpq, which says it in several lines
         return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
@@ -137,6 +165,7 @@ def one_line(error: psycopg.Error, connection: psycopg.Connection[Any] | None = 
         if not connection.closed and info.parameter_status("in_hot_standby") == "on":
             return _STANDBY
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        hint = hint or (_grant(primary, connection, needs) if connection is not None else "")
         hint = hint or "'pgq doctor' says what this role lacks"
     telling = isinstance(error, (PgqError, psycopg.DataError))
     detail = error.diag.message_detail if telling else None

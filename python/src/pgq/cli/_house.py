@@ -14,8 +14,8 @@ import psycopg
 import typer
 from psycopg.types.json import set_json_loads
 
-from pgq import CleanupAction, Client
-from pgq._conninfo import parsed
+from pgq import CleanupAction, Client, connect
+from pgq._extras import install
 from pgq.cli._catalog import ask
 from pgq.cli._errors import (
     WRONG_ARGUMENT,
@@ -161,9 +161,6 @@ def _ending(context: typer.Context, foreign: bool) -> Iterator[None]:
         if interrupted(error):
             raise typer.Exit(INTERRUPTED) from None
         message = in_options(error, context.command.params)
-        given = context.params.get("database") or os.environ.get("DATABASE_URL")
-        if not given and str(error).startswith("connection "):
-            message += "; HINT: DATABASE_URL is not set"
         if isinstance(error, WRONG_ARGUMENT):
             status = 2
     except OSError as error:
@@ -195,17 +192,23 @@ def _forget_output() -> None:
 
 @contextmanager
 def connected(
-    database: str, *, read_only: bool = False, any_version: bool = False
+    database: str,
+    *,
+    read_only: bool = False,
+    any_version: bool = False,
+    needs: Sequence[str] = (),
 ) -> Iterator[Client]:
-    """A client on a connection in autocommit; JSON of the database stays the text that it is."""
-    parsed(database)
-    with psycopg.connect(
+    """A client on a connection in autocommit; JSON of the database stays the text that it is.
+
+    needs: functions that are called, for the grant that is named when the role lacks one.
+    """
+    with connect(
         database,
-        autocommit=True,
         client_encoding="utf8",  # that of JSON
         fallback_application_name="pgq",
         prepare_threshold=None,
-    ) as connection:
+    ) as client:
+        connection = client.connection
         set_json_loads(Raw.of, connection)
         connection.add_notice_handler(_warnings())
         if read_only:
@@ -213,10 +216,13 @@ def connected(
         if not any_version:
             version_of(connection)
         try:
-            yield Client(connection)
-        except psycopg.errors.ReadOnlySqlTransaction as error:
-            # while the session can still tell whether its server is a standby
-            raise CommandError(one_line(error, connection)) from None
+            yield client
+        except (
+            psycopg.errors.ReadOnlySqlTransaction,
+            psycopg.errors.InsufficientPrivilege,
+        ) as error:
+            # while the session can still tell whether its server is a standby, and its role
+            raise CommandError(one_line(error, connection, needs)) from None
 
 
 def version_of(connection: psycopg.Connection[Any]) -> str | None:
@@ -291,4 +297,4 @@ def confirm(question: str, yes: bool) -> None:
 
 def missing(error: ModuleNotFoundError, extras: str = "demo") -> CommandError:
     """What to install for a command."""
-    return CommandError(f"the module {error.name} is missing: pip install 'pgq-sql[{extras}]'")
+    return CommandError(f"the module {error.name} is missing: {install(extras)}")

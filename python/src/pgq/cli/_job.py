@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any
 
+import psycopg
 import typer
 
 from pgq import Client
+from pgq.cli._catalog import ask
 from pgq.cli._complete import JobId, QueueName
 from pgq.cli._errors import CommandError, warn
 from pgq.cli._house import AsJson, Database, command, connected
@@ -18,6 +20,12 @@ __all__ = ["add"]
 
 LOOKED = 10_000
 """Jobs that `peek_jobs` returns at most."""
+
+PATIENCE = 5000
+"""Milliseconds for a look through the archive, which has no index of jobs."""
+
+_OUTCOMES = ("cancelled", "expired", "replaced")
+"""Those in the archive that are no way to finish."""
 
 _UNFINISHED = ("job_id", "state", "attempt", "label", "key", "due_at", "leased_until", "last_error")
 _DEAD = ("job_id", "attempt", "label", "key", "died_at", "last_error")
@@ -66,7 +74,8 @@ def add(app: typer.Typer) -> None:
     def job(number: JobId, database: Database = "", json: AsJson = False) -> None:
         """Show a job: its state, its attempts that failed, and its result if it has ended.
 
-        Of jobs that have finished or were cancelled, those of queues with keep_results are known.
+        Of jobs that have finished or were cancelled, those in the archive and those of queues with
+        keep_results are known.
         """
         with connected(database, read_only=True) as client:
             found: Any = client.get_job(number)
@@ -78,9 +87,9 @@ def add(app: typer.Typer) -> None:
             history = client.jobs.job_history(number)
         if shown is None and not history:
             raise CommandError(
-                f"job {number} is gone: it has ended in a queue without keep_results or longer ago "
-                "than its retention, was never there, or is hidden from this role; HINT: the view "
-                "pgq.archived_jobs has those that were archived"
+                f"job {number} is gone: it has ended in a queue without an archive and "
+                "keep_results or longer ago than its retention, was never there, or is hidden "
+                "from this role"
             )
         shown = {"job_id": number, "state": "gone"} if shown is None else shown
         if json:
@@ -89,20 +98,36 @@ def add(app: typer.Typer) -> None:
         show_object(shown)
         if history:
             write_line()
-            show_rows(history, columns=_ATTEMPTS)
+            # of one that was lost, nobody has said so
+            named = [replace(one, worker=one.worker or "unknown") for one in history]
+            show_rows(named, columns=_ATTEMPTS)
 
 
 def _ended(client: Client, number: int) -> dict[str, Any] | None:
     found = client.get_result(number)
-    if found.state == "gone":
+    archived = _archived(client, number)
+    if found.state == "gone" and not archived:
         return None
-    return {
-        "job_id": number,
-        "state": found.state,
-        "ended_at": found.ended_at,
-        "result": found.result,
-        "error": found.error,
-    }
+    state, known = found.state, {"ended_at": found.ended_at, "result": found.result}
+    if state == "gone":
+        known = {}
+        state = archived["outcome"] if archived["outcome"] in _OUTCOMES else "finished"
+    return {"job_id": number, "state": state} | archived | known
+
+
+def _archived(client: Client, number: int) -> dict[str, Any]:
+    """What the archive has of a job, which is looked through for it; nothing where it is not."""
+    connection = client.connection
+    try:
+        with connection.transaction():
+            connection.execute(f"set local statement_timeout = {PATIENCE}".encode())
+            [found] = ask(connection, "archived", [number]) or [{}]
+    except psycopg.errors.QueryCanceled:
+        warn(f"the archive is too large to look through it for job {number}")
+        return {}
+    except psycopg.errors.InsufficientPrivilege:
+        return {}
+    return found
 
 
 def _unfinished(

@@ -19,6 +19,7 @@ SKEW = timedelta(seconds=5)
 LATE = timedelta(minutes=10)
 """So much later than due cleanup may be: it is to be called every minute."""
 
+_ABOUT = {None: "", "≈": "about ", "≥": "at least "}
 _GROUPS = {
     "publish": ("publish", "publish_batch"),
     "consume": ("consume", "fetch_range", "list_offsets"),
@@ -125,7 +126,12 @@ def grants(look: Examination) -> None:
         look.note(
             "grants", NOTE, f"role {role} may not {_or(none)}",
             "that is right if it does not need to",
-            f'grant execute on function pgq.… to "{role}";',
+            "\n".join(
+                f"grant execute on function {', '.join(f'pgq.{name}' for name in names)}"
+                f' to "{role}"; -- to {purpose}'
+                for purpose, all_names in _GROUPS.items()
+                if purpose in none and (names := [one for one in all_names if one in functions])
+            ),
         )  # fmt: skip
 
 
@@ -285,7 +291,7 @@ def queues(look: Examination) -> None:
             )
             look.note(
                 "dead letters", WARNING if recent else NOTE,
-                f"queue {name} has {'about ' if name in estimated else ''}{stats.dead:,} "
+                f"queue {name} has {_ABOUT[estimated.get(name)]}{stats.dead:,} "
                 "dead letters"
                 + (f", {len(recent):,} of the last hour" if recent else ""),
                 "these jobs were given up; nobody does them",

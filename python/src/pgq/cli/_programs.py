@@ -183,7 +183,11 @@ def _work(
         ),
     ] = False,
     create: Annotated[
-        bool, typer.Option("--create", help="create the queues that are not there")
+        bool,
+        typer.Option(
+            "--create",
+            help="create the queues that are not there, with the settings of the handlers",
+        ),
     ] = False,
     once: Annotated[
         bool, typer.Option("--once", help="do the jobs that are due now, and end")
@@ -192,7 +196,8 @@ def _work(
         bool,
         typer.Option(
             "--strict",
-            help="end with status 1 where a queue or topic is missing or the login is refused",
+            help="end with status 1 where a queue or topic is missing, the login is refused, or, "
+            "with --create, a queue has other settings",
         ),
     ] = False,
     opentelemetry: Annotated[
@@ -216,8 +221,6 @@ def _work(
     """
     from pgq._work import LoadError, ProgramError, hooks, work
 
-    if create and strict:
-        raise UsageError("--create and --strict exclude each other")
     if poll is not None and not timedelta(milliseconds=10) <= poll <= timedelta(minutes=10):
         raise UsageError("--poll must be from 10ms to 10m")
 
@@ -241,7 +244,8 @@ def _work(
             hooks=chosen,
             log_level=log_level,
             log_format=log_format,
-            absent="raise" if strict else "create" if create else "wait",
+            strict=strict,
+            create=create,
             once=once,
             look=refuse_other_version,
         )
@@ -274,7 +278,7 @@ def _housekeeping(
         refuse_other_version(database)
         keep_house(database, health, log_level, log_format)
         return 0
-    with connected(database) as client:
+    with connected(database, needs=("cleanup", "run_schedules")) as client:
         failed = any(action.action == "failed" for action in clean(client))
         while runs := client.schedules.run_schedules():
             failed = failed or any(run.error is not None for run in runs)

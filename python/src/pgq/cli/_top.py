@@ -43,7 +43,7 @@ def _sections(
                 for key, value in row.items()
                 if key != "estimated"
             }
-            | ({name.rstrip("s"): f"~ {row['queue']}"} if row.get("estimated") else {})
+            | ({"queue": f"{sign} {row['queue']}"} if (sign := row.get("estimated")) else {})
             for row in busiest
         ]
         yield table_of(aged, width=width, title=name)

@@ -17,8 +17,10 @@ trusts every connection of this machine, and all users of it may do what the ser
 try:
     import psutil  # noqa: F401
 except ModuleNotFoundError as error:
+    from pgq._extras import install
+
     raise ModuleNotFoundError(
-        f"pgq.embedded needs the module {error.name}: pip install 'pgq-sql[embedded]'",
+        f"pgq.embedded needs the module {error.name}: {install('embedded')}",
         name=error.name,
     ) from None
 

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pgq._extras import install
 from pgq.local_spark._errors import SparkSetupError
 from pgq.local_spark._java import find_java
 from pgq.local_spark._jdbc import find_jdbc_driver
@@ -40,9 +41,7 @@ def local_session(
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
-        raise SparkSetupError(
-            f"the module {error.name} is missing: pip install 'pgq-sql[spark]'"
-        ) from None
+        raise SparkSetupError(f"the module {error.name} is missing: {install('spark')}") from None
     settings: _Settings = {key: _text(value) for key, value in conf.items()}
     if SparkSession.getActiveSession() is not None:
         return SparkSession.builder.config(map=settings).getOrCreate()

@@ -7,7 +7,7 @@ asyncio: ``await producer.publish(…)``.
 from __future__ import annotations
 
 from pgq.producer._async import AsyncProducer
-from pgq.producer._entries import Full, OutcomeUnknown
+from pgq.producer._entries import Full, OutcomeUnknown, Published
 from pgq.producer._sync import Producer
 
-__all__ = ["AsyncProducer", "Full", "OutcomeUnknown", "Producer"]
+__all__ = ["AsyncProducer", "Full", "OutcomeUnknown", "Producer", "Published"]

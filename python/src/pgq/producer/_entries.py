@@ -11,9 +11,19 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from pgq.messages import PublishBatchResult, PublishResult
+from pgq.messages import PublishBatchResult
 
-__all__ = ["Entry", "Full", "OutcomeUnknown", "Place", "columns", "in_order", "is_data", "runs"]
+__all__ = [
+    "Entry",
+    "Full",
+    "OutcomeUnknown",
+    "Place",
+    "Published",
+    "columns",
+    "in_order",
+    "is_data",
+    "runs",
+]
 
 
 LARGEST = 2**24
@@ -66,6 +76,19 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Published:
+    """A message that is written, and where it stands, as far as the producer could learn it."""
+
+    partition: int | None = None
+    """None: its batch went to several partitions, or a part of it had been published before, and
+    the producer may not ask, or had no connection for it until the `timeout`."""
+    log_offset: int | None = None
+    """None: as above, or it has none yet."""
+    duplicate: bool | None = None
+    """Whether it had been published before, and stands there since then; None: as above."""
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a message of some key stands."""
 
@@ -103,28 +126,26 @@ def columns(entries: Sequence[Entry], names: Mapping[str, str]) -> dict[str, Any
 def in_order(
     entries: Sequence[Entry],
     ranges: Sequence[PublishBatchResult],
-    places: Mapping[int, Sequence[Place]] | None = None,
-) -> list[PublishResult | None]:
+    places: Mapping[int, Sequence[Place]],
+) -> list[Published]:
     """Where each message of a batch stands, if none of them was a duplicate.
 
     In each partition they stand in the order of the batch. Where there are several partitions,
-    `places` says which keys stand where in each; None: nobody knows.
+    `places` says which keys stand where in each.
     """
     partitions = {found.partition for found in ranges}
     if len(partitions) == 1:
         [partition] = partitions
         offsets = iter(_offsets(ranges))
-        return [PublishResult(partition, next(offsets, None), False) for _ in entries]
-    if places is None:
-        return [None] * len(entries)
+        return [Published(partition, next(offsets, None), False) for _ in entries]
     found: dict[str | None, deque[tuple[int, int]]] = defaultdict(deque)
     for partition, there in sorted(places.items()):
         for place in there:
             found[place.key].append((partition, place.log_offset))
-    results: list[PublishResult | None] = []
+    results = []
     for entry in entries:
         rest = found[entry.key]
-        results.append(PublishResult(*rest.popleft(), False) if rest else None)
+        results.append(Published(*rest.popleft(), False) if rest else Published())
     return results
 
 

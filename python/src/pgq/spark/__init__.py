@@ -10,8 +10,11 @@ from importlib.util import find_spec
 # Only looked for: each process of Spark that reads would need half a second to import them. Pandas
 # is what the driver needs, and Pgq looks for; workers do without.
 if missing := [name for name in ("pyarrow", "pyspark") if find_spec(name) is None]:
+    from pgq._extras import install
+
+    extra = "spark" if "pyspark" in missing else "spark-cluster"
     raise ModuleNotFoundError(
-        f"pgq.spark needs the module {missing[0]}: pip install 'pgq-sql[spark]'", name=missing[0]
+        f"pgq.spark needs the module {missing[0]}: {install(extra)}", name=missing[0]
     )
 
 import pyspark

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pgq._extras import install
 from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound
 from pgq.spark._connection import DriverConnection, Location, call, hide_credentials, moment
@@ -67,7 +68,7 @@ class Pgq:
         if find_spec("pandas") is None:
             # PySpark asks for it on the driver, to exchange rows by Arrow
             raise ModuleNotFoundError(
-                "pgq.spark needs the module pandas on the driver: pip install 'pgq-sql[spark]'",
+                f"pgq.spark needs the module pandas on the driver: {install('spark-cluster')}",
                 name="pandas",
             )
         self._spark = spark

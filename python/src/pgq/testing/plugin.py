@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 
 import pgq
 from pgq._conninfo import parsed
+from pgq._extras import install
 from pgq.migrate import migrate
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _pgq_address() -> Iterator[Address]:
     try:
         from pgq.embedded import Server
     except ModuleNotFoundError as error:
-        pytest.fail(f"{error}, or set DATABASE_URL", pytrace=False)
+        raise pytest.fail.Exception(f"{error}, or set DATABASE_URL", pytrace=False) from None
     with Server(settings=FAST) as server:
         yield server.dsn_for
 
@@ -91,12 +92,12 @@ def _database(address: Address, template: str | None = None) -> Iterator[str]:
         try:
             connection.execute(statement)
         except psycopg.errors.InsufficientPrivilege:
-            pytest.fail(
+            raise pytest.fail.Exception(
                 f"the role {connection.info.user} of DATABASE_URL lacks CREATEDB: "
-                f'alter role "{connection.info.user}" createdb, or unset DATABASE_URL and install '
-                "'pgq-sql[embedded]' for a server of the run's own",
+                f'alter role "{connection.info.user}" createdb, or unset DATABASE_URL, for a '
+                f"server of the run's own: {install('embedded')}",
                 pytrace=False,
-            )
+            ) from None
         try:
             yield name
         finally:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from pgq import Client
-from pgq._sampling import queue_figures
+from pgq._sampling import permitted, queue_figures
 from pgq.cli._doctor import examine
 from pgq.ui._browsing import message, messages
 from pgq.ui._documents import WHOLE, document, row
@@ -119,10 +119,23 @@ def _topic(client: Client, query: Query) -> dict[str, Any]:
     return {
         "settings": _one(found, "topic", name),
         "partitions": client.monitor.topic_stats(name),
-        "groups": client.admin.list_groups(name),
-        "subscriptions": [one for one in client.admin.list_subscriptions() if one.topic == name],
-        "schedules": [row(one) for one in client.schedules.list_schedules() if one.topic == name],
+        **_around(client, "topic", name),
     }
+
+
+def _around(client: Client, kind: str, name: str) -> dict[str, list[Any]]:
+    """What a topic or queue is used by, as far as the role may list it."""
+    found: dict[str, list[Any]] = {"groups": [], "subscriptions": [], "schedules": []}
+    if kind == "topic":
+        with permitted(client):
+            found["groups"] = client.admin.list_groups(name)
+    with permitted(client):
+        every = client.admin.list_subscriptions()
+        found["subscriptions"] = [one for one in every if getattr(one, kind) == name]
+    with permitted(client):
+        timed = client.schedules.list_schedules()
+        found["schedules"] = [row(one) for one in timed if getattr(one, kind) == name]
+    return found
 
 
 def _group(client: Client, query: Query) -> dict[str, Any]:
@@ -145,9 +158,8 @@ def _queue(client: Client, query: Query) -> dict[str, Any]:
     return {
         "settings": _one(found, "queue", name),
         "stats": _one(stats, "queue", name),
-        "estimated": bool(estimated),
-        "subscriptions": [one for one in client.admin.list_subscriptions() if one.queue == name],
-        "schedules": [row(one) for one in client.schedules.list_schedules() if one.queue == name],
+        "estimated": estimated.get(name),
+        **_around(client, "queue", name),
     }
 
 

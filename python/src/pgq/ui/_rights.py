@@ -75,7 +75,7 @@ def rights(client: Client, role: str, *, read_only: bool, standby: bool) -> dict
         "roles": None,
     }
     try:
-        with client.connection.transaction():  # a savepoint, see _ended
+        with client.connection.transaction():  # a savepoint, see permitted
             granted = client.admin.list_access()
             topics = [one.topic for one in client.admin.list_topics() if one.restricted]
             queues = [one.queue for one in client.admin.list_queues() if one.restricted]

@@ -10,10 +10,9 @@ import webbrowser
 from contextlib import closing
 from pathlib import Path
 
-import psycopg
 import uvicorn
 
-from pgq import Client
+from pgq import connect
 from pgq._hosts import is_this_machine
 from pgq.ui._app import create_app
 from pgq.ui._opening import Opening, token_of
@@ -99,10 +98,8 @@ class _Server(uvicorn.Server):
 
 def _try(database: str) -> None:
     """Tell at once what is wrong, rather than on a page."""
-    with psycopg.connect(
-        database, autocommit=True, connect_timeout=10, fallback_application_name="pgq ui"
-    ) as connection:
-        Client(connection).version()
+    with connect(database, connect_timeout=10, fallback_application_name="pgq ui") as client:
+        client.version()
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import psycopg
-
 from pgq import Client
+from pgq._sampling import permitted
 from pgq.messages import JobInfo, WorkerInfo
 
 __all__ = ["holders", "workers"]
@@ -38,11 +37,9 @@ def workers(client: Client, job: JobInfo) -> dict[str, Any]:
 
 
 def _known(client: Client) -> list[WorkerInfo]:
-    try:
-        with client.connection.transaction():  # a savepoint, see _ended
-            return client.monitor.list_workers()
-    except psycopg.errors.InsufficientPrivilege:
-        return []
+    with permitted(client):
+        return client.monitor.list_workers()
+    return []
 
 
 def _named(details: Any) -> list[int]:

@@ -217,7 +217,8 @@ class Tasks(Handlers):
 
             home = self.by_queue.get(queue)
             if home is None or home.tasks is None:
-                self.handler(queue, lease=lease, settings=settings)(_by_name)
+                own = {} if lease is None else {"lease": lease}
+                self.handler(queue, lease=lease, settings={**own, **(settings or {})})(_by_name)
                 home = self.by_queue[queue]
                 home.tasks = {}
             elif lease is not None or settings is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable
 
-__all__ = ["EXECUTE", "LACKING", "RESULTS", "refusal"]
+from pgq._runtime._rights import HOUSEKEEPING, Lacking
+
+__all__ = ["EXECUTE", "KNOWN", "RESULTS", "refusal"]
 
 RESULTS = ("archive_job", "archive_job_batch")
 """Called only where the queue keeps results."""
@@ -17,27 +18,29 @@ EXECUTE = (
 )  # fmt: skip
 """All that workers call, those written by hand included: the grant for a worker's role."""
 
-_OPTIONAL = ("ack", "extend_lease", "get_job", "next_due", "set_progress", "heartbeat")
+_OPTIONAL = ("get_job", "next_due", "set_progress", "heartbeat")
 """A worker does its jobs without these."""
 
-LACKING: Final = """
-    select p.proname::text, quote_ident(current_user)
-    from pg_proc as p
-    inner join pg_namespace as n on n.oid = p.pronamespace
-    where n.nspname = 'pgq' and p.proname = any(%s)
-        and not has_function_privilege(p.oid, 'execute')
-    order by array_position(%s, p.proname::text)
-"""
+_BY_HAND = ("ack", "extend_lease")
+"""Called only by workers written by hand."""
+
+_REQUIRED = tuple(name for name in EXECUTE if name not in {*_OPTIONAL, *_BY_HAND, *RESULTS})
+
+KNOWN = (*EXECUTE, *HOUSEKEEPING, "create_queue")
+"""All that a `refusal` may name."""
 
 
-def refusal(lacking: Sequence[tuple[str, str]], results: bool) -> str | None:
-    """Why the role cannot do jobs; None: it can. `results`: whether a queue keeps them."""
-    names = [name for name, _ in lacking]
-    if not {*names} - {*_OPTIONAL} - (set() if results else {*RESULTS}):
+def refusal(lacking: Lacking, results: bool, beside: Iterable[str] = ()) -> str | None:
+    """Why the role cannot do jobs; None: it can.
+
+    results: whether a queue keeps them. beside: what this worker calls besides; housekeeping that
+    may not be done does not hold up jobs.
+    """
+    names = [*_REQUIRED, *(RESULTS if results else ()), *beside]
+    if not lacking.grant(name for name in names if name not in HOUSEKEEPING):
         return None
-    functions = ", ".join(f"pgq.{name}" for name in names)
-    [role] = {role for _, role in lacking}
+    optional = ", ".join(f"pgq.{name}" for name in _OPTIONAL if name in lacking.functions)
     return (
-        f"role {role} lacks rights that a worker needs, so no job was claimed; "
-        f"HINT: grant execute on function {functions} to {role};"
+        f"role {lacking.role} lacks rights that a worker needs, so no job is claimed; "
+        f"HINT: {lacking.grant(names)}{f' -- optional: {optional}' if optional else ''}"
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from pgq._extras import install
 from pgq._unreadable import Unreadable
 from pgq.errors import UnreadablePayload
 from pgq.messages import Job
@@ -138,7 +139,7 @@ def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], type[Exception]]:
         import msgspec
     except ModuleNotFoundError:
         raise TypeError(
-            f"a handler that takes {_name(kind)} needs msgspec: pip install 'pgq-sql[typed]'"
+            f"a handler that takes {_name(kind)} needs msgspec: {install('typed')}"
         ) from None
 
     def convert(value: Any) -> Any:

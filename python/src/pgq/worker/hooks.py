@@ -1,6 +1,6 @@
 """Hooks for workers and consumers: the protocol, spans of OpenTelemetry, counters of Prometheus.
 
-The two that are here need their libraries: ``pip install 'pgq-sql[telemetry]'``::
+The two that are here need the extra ``telemetry``::
 
     Worker(handlers=handlers, hooks=[OpenTelemetry(), Prometheus()])
 """

@@ -9,12 +9,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._pool import connect, is_pooled
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import Heartbeats, missing
+from pgq._runtime._rights import MissingRights
 from pgq._runtime._tasks import Wakeup, notices, spawn
 from pgq._runtime._times import Backoff
 
@@ -35,6 +36,9 @@ class Kept(Protocol):
 
     async def renew(self, client: AsyncClient, now: float) -> None:
         """Extend the leases that are due."""
+
+    async def check_rights(self, client: AsyncClient) -> None:
+        """Raise MissingRights when the role has lost rights that all the work needs."""
 
     def expire(self, now: float) -> None:
         """Give up the leases that have run out: the server could not be reached."""
@@ -117,8 +121,12 @@ class Keeper:
         while not self._stopped:
             try:
                 connection = await connect(self._conninfo, self._options, self._name)
+                client = AsyncClient(connection)
                 try:
-                    await self._keep(AsyncClient(connection))
+                    await self._keep(client)
+                except InsufficientPrivilege:
+                    await self._kept.check_rights(client)
+                    raise
                 finally:
                     self.connected = False
                     self._kept.disconnected()
@@ -126,8 +134,9 @@ class Keeper:
             except (psycopg.Error, UnicodeError) as error:
                 wait = self._backoff.next()
                 text = str(error).strip()
+                said = text == self._said or isinstance(error, MissingRights)
                 self._logger.log(
-                    logging.WARNING if text != self._said else logging.DEBUG,
+                    logging.DEBUG if said else logging.WARNING,
                     "heartbeats interrupted, again in %.1f s: %s",
                     wait,
                     text,
@@ -179,6 +188,7 @@ class Keeper:
                 self._heartbeats.again()
                 raise
             if missing(error):
+                await self._kept.check_rights(client)
                 self._heartbeats.off()
                 self._logger.warning("sends no heartbeats, nobody will see it: %s", error)
             else:

@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, scalar_row, tuple_row
 
 from pgq._async import AsyncClient
-from pgq._conninfo import parsed
+from pgq._conninfo import check_encoding, connecting, parsed
 from pgq._encoding import DEFAULT, Encoding
 from pgq._json import read_json_quickly
 from pgq._runtime._tasks import Semaphore
@@ -51,7 +51,8 @@ async def connect(conninfo: str, options: Mapping[str, Any], name: str) -> Async
     a database that is read-only for a while: a session keeps that setting when it has gone.
     """
     given = {"fallback_application_name": name, **_DEFAULTS, **parsed(conninfo)}
-    connection = await AsyncConnection.connect(autocommit=True, **{**given, **options})
+    with connecting(conninfo, options):
+        connection = await AsyncConnection.connect(autocommit=True, **{**given, **options})
     try:
         async with connection.cursor(row_factory=tuple_row) as cursor:
             await cursor.execute(_LOOK)
@@ -61,7 +62,9 @@ async def connect(conninfo: str, options: Mapping[str, Any], name: str) -> Async
         if "prepare_threshold" not in options and pid != connection.info.backend_pid:
             connection.prepare_threshold = None
         # JSON comes in the encoding of the client, and content in it that this one lacks not at all
-        if connection.info.encoding not in ("utf-8", "ascii"):
+        if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            check_encoding(connection)
+        elif connection.info.encoding != "utf-8":
             await connection.execute("set client_encoding to 'UTF8'")
     except BaseException:
         await connection.close()

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import psycopg
 
@@ -73,9 +73,15 @@ class Runner:
         self._changed = Wakeup()
         self.hurried = False
         """Whether the last run gave back what its handlers had not ended."""
-        self.absent: Literal["raise", "wait", "create"] = "raise"
-        """What `run` does at its start where a queue, topic or group is not there, or the server
-        does not let it in: raise the error, wait, or create the queues."""
+        self.waits = False
+        """Whether `run` waits at its start for what is not there (a queue, topic or group, or a
+        server that lets it in); else it raises the error."""
+        self.create = False
+        """Whether a worker creates queues; unless it waits, those that are there must have the
+        settings that its handlers name."""
+        self.strict = False
+        """Whether `run` raises InsufficientPrivilege when its role loses rights that it needs; else
+        it claims nothing until it has them again."""
         self.once = False
         """Whether a worker stops when no job is due any more."""
 
@@ -86,8 +92,11 @@ class Runner:
 
     @property
     def ready(self) -> bool:
-        """Whether it works, has its connection to the database, and was not told to stop."""
-        return self._keeper is not None and self._keeper.connected and not self._stops
+        """Whether it works, has its connection to the database and its rights, and goes on."""
+        keeper, supervisor = self._keeper, self._supervisor
+        if keeper is None or supervisor is None or self._stops:
+            return False
+        return keeper.connected and supervisor.lacking is None
 
     def stop(self) -> None:
         """Begin nothing new, and let `run` return when what runs has ended.
@@ -108,7 +117,7 @@ class Runner:
         Signals are heard in the main thread only. A database that cannot be reached is waited for,
         at the start too. Raises UnknownQueue, UnknownTopic or UnknownGroup when one of those is not
         there, and OperationalError for a wrong password or an unknown role or database at the
-        start, or does what `absent` says.
+        start, or waits where it is not `strict`.
         """
         if self._supervisor is not None:
             raise RuntimeError(f"this {self.what} runs already")
@@ -126,12 +135,12 @@ class Runner:
             try:
                 return await self._begin()
             except psycopg.OperationalError as error:
-                if self.absent == "raise" and refused(error):
+                if refused(error) and not self.waits:
                     raise
                 wait, text = backoff.next(), str(error).strip()
                 message = f"database unavailable, again in {wait:.1f} s: {text}"
             except (UnknownQueue, UnknownTopic, UnknownGroup) as error:
-                if self.absent == "raise":
+                if not self.waits:
                     raise
                 wait, text = LOOK_FOR, f"{error}"
                 message = f"waits: {text}"
@@ -147,7 +156,7 @@ class Runner:
 
     async def _run(self, supervisor: Any) -> None:
         self._supervisor = supervisor
-        supervisor.once = self.once
+        supervisor.once, supervisor.strict = self.once, self.strict
         self.hurried = False
         supervisor.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"

@@ -10,12 +10,13 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._pool import Pool
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import missing
+from pgq._runtime._rights import MissingRights
 from pgq._runtime._schedule import Schedule
 from pgq._runtime._state import Abandoned, State
 from pgq._runtime._tasks import Wakeup
@@ -41,6 +42,10 @@ class Slots:
         self._asks = True
         self.once = False
         """Whether to stop when nothing more is due."""
+        self.lacking: str | None = None
+        """The rights that the role has lost: nothing is claimed until it has them again."""
+        self.strict = False
+        """Whether lost rights end it."""
         self.state = State()
         self.abandoned = Abandoned(logger)
         self.logger = logger
@@ -73,7 +78,9 @@ class Slots:
     async def pause(self, wakeup: Wakeup, error: BaseException) -> None:
         """Wait for a server that has failed."""
         wait = self.state.backoff.next()
-        if not self.state.at_once:
+        if isinstance(error, MissingRights):  # which `check_rights` has said
+            await wakeup.wait(wait)
+        elif not self.state.at_once:
             text = str(error).strip()
             level = logging.WARNING if self.state.is_news(text) else logging.DEBUG
             self.logger.log(level, "database unavailable, again in %.1f s: %s", wait, text)
@@ -100,12 +107,47 @@ class Slots:
 
     # ------------------------------------------------------------------------ asking
 
+    async def ask(self, call: Callable[[AsyncClient], Any]) -> Any:
+        """As `pool.ask`; MissingRights: it was refused for want of a right that all work needs."""
+        return await self.pool.ask(lambda client: self._checked(client, call))
+
+    async def _checked(self, client: AsyncClient, call: Callable[[AsyncClient], Any]) -> Any:
+        try:
+            return await call(client)
+        except InsufficientPrivilege:
+            await self.check_rights(client)
+            raise
+
+    async def check_rights(self, client: AsyncClient) -> None:
+        """Look whether the role has all rights that it needs; MissingRights: it has not."""
+        lacking = await self._refusal(client)
+        before, self.lacking = self.lacking, lacking
+        if lacking is None:
+            if before is not None:
+                self.logger.info("has its rights again")
+            return
+        if lacking != before and not self.strict:
+            self.logger.error("%s", lacking)
+        raise MissingRights(lacking)
+
+    async def _refusal(self, client: AsyncClient) -> str | None:
+        """Why the role cannot do the work; None: it can, or nobody knows."""
+
+    async def wait_for_rights(self, wakeup: Wakeup) -> None:
+        """Look whether lost rights are there again; wait if not."""
+        if self.strict:
+            raise InsufficientPrivilege(self.lacking or "")
+        try:
+            await self.pool.ask(self.check_rights)
+        except psycopg.OperationalError as error:
+            await self.pause(wakeup, error)
+
     async def due_in(self, name: str) -> float | None:
         """Seconds until something is due, infinity: nothing is; None: nobody needs to know."""
         if not self._asks or self.state.stopping or not self.schedule.asks(name):
             return None
         try:
-            left = await self.pool.ask(lambda client: self._ask_due(client, name))
+            left = await self.ask(lambda client: self._ask_due(client, name))
         except Exception as error:  # it is looked at again before long
             if missing(error):
                 self._asks = False
@@ -124,9 +166,10 @@ class Slots:
         """
         while True:
             try:
-                answer = await self.pool.ask(call)
+                answer = await self.ask(call)
             except psycopg.OperationalError as error:
-                if self.state.gives_up():
+                hopeless = self.lacking is not None and (self.strict or self.state.stopping)
+                if hopeless or self.state.gives_up():
                     self.logger.error("could not %s, the lease will run out: %s", what, error)
                     return None
                 await self.pause(wakeup, error)

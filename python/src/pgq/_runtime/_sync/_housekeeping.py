@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._sync import Client
 from pgq._runtime._sync._due import seconds_until
 from pgq._runtime._sync._pool import connect
+from pgq._runtime._sync._rights import lacking
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import missing
+from pgq._runtime._rights import HOUSEKEEPING
 from pgq._runtime._state import State
 from pgq._runtime._threads import Wakeup
 from pgq._runtime._times import Backoff
@@ -106,6 +108,9 @@ class Housekeeping:
                 raise
             wait = self._backoffs[part].next()
             text = str(error).strip()
+            if client is not None and isinstance(error, InsufficientPrivilege):
+                grant = (lacking(client.connection, HOUSEKEEPING)).grant(HOUSEKEEPING)
+                text = f"{error.diag.message_primary}; HINT: {grant}" if grant else text
             self._logger.log(
                 logging.DEBUG if text == self._said[part] else logging.ERROR,
                 "housekeeping: %s failed, again in %.1f s: %s",

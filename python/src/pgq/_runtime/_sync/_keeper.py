@@ -11,12 +11,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._sync import Client
 from pgq._runtime._sync._pool import connect, is_pooled
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import Heartbeats, missing
+from pgq._runtime._rights import MissingRights
 from pgq._runtime._threads import Wakeup, notices, spawn
 from pgq._runtime._times import Backoff
 
@@ -37,6 +38,9 @@ class Kept(Protocol):
 
     def renew(self, client: Client, now: float) -> None:
         """Extend the leases that are due."""
+
+    def check_rights(self, client: Client) -> None:
+        """Raise MissingRights when the role has lost rights that all the work needs."""
 
     def expire(self, now: float) -> None:
         """Give up the leases that have run out: the server could not be reached."""
@@ -119,8 +123,12 @@ class Keeper:
         while not self._stopped:
             try:
                 connection = connect(self._conninfo, self._options, self._name)
+                client = Client(connection)
                 try:
-                    self._keep(Client(connection))
+                    self._keep(client)
+                except InsufficientPrivilege:
+                    self._kept.check_rights(client)
+                    raise
                 finally:
                     self.connected = False
                     self._kept.disconnected()
@@ -128,8 +136,9 @@ class Keeper:
             except (psycopg.Error, UnicodeError) as error:
                 wait = self._backoff.next()
                 text = str(error).strip()
+                said = text == self._said or isinstance(error, MissingRights)
                 self._logger.log(
-                    logging.WARNING if text != self._said else logging.DEBUG,
+                    logging.DEBUG if said else logging.WARNING,
                     "heartbeats interrupted, again in %.1f s: %s",
                     wait,
                     text,
@@ -181,6 +190,7 @@ class Keeper:
                 self._heartbeats.again()
                 raise
             if missing(error):
+                self._kept.check_rights(client)
                 self._heartbeats.off()
                 self._logger.warning("sends no heartbeats, nobody will see it: %s", error)
             else:

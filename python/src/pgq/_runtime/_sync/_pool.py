@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, scalar_row, tuple_row
 
 from pgq._sync import Client
-from pgq._conninfo import parsed
+from pgq._conninfo import check_encoding, connecting, parsed
 from pgq._encoding import DEFAULT, Encoding
 from pgq._json import read_json_quickly
 from pgq._runtime._threads import Semaphore
@@ -53,7 +53,8 @@ def connect(conninfo: str, options: Mapping[str, Any], name: str) -> Connection[
     a database that is read-only for a while: a session keeps that setting when it has gone.
     """
     given = {"fallback_application_name": name, **_DEFAULTS, **parsed(conninfo)}
-    connection = Connection.connect(autocommit=True, **{**given, **options})
+    with connecting(conninfo, options):
+        connection = Connection.connect(autocommit=True, **{**given, **options})
     try:
         with connection.cursor(row_factory=tuple_row) as cursor:
             cursor.execute(_LOOK)
@@ -63,7 +64,9 @@ def connect(conninfo: str, options: Mapping[str, Any], name: str) -> Connection[
         if "prepare_threshold" not in options and pid != connection.info.backend_pid:
             connection.prepare_threshold = None
         # JSON comes in the encoding of the client, and content in it that this one lacks not at all
-        if connection.info.encoding not in ("utf-8", "ascii"):
+        if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            check_encoding(connection)
+        elif connection.info.encoding != "utf-8":
             connection.execute("set client_encoding to 'UTF8'")
     except BaseException:
         connection.close()

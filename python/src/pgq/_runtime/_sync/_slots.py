@@ -12,12 +12,13 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._sync import Client
 from pgq._runtime._sync._pool import Pool
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import missing
+from pgq._runtime._rights import MissingRights
 from pgq._runtime._schedule import Schedule
 from pgq._runtime._state import Abandoned, State
 from pgq._runtime._threads import Wakeup
@@ -43,6 +44,10 @@ class Slots:
         self._asks = True
         self.once = False
         """Whether to stop when nothing more is due."""
+        self.lacking: str | None = None
+        """The rights that the role has lost: nothing is claimed until it has them again."""
+        self.strict = False
+        """Whether lost rights end it."""
         self.state = State()
         self.abandoned = Abandoned(logger)
         self.logger = logger
@@ -75,7 +80,9 @@ class Slots:
     def pause(self, wakeup: Wakeup, error: BaseException) -> None:
         """Wait for a server that has failed."""
         wait = self.state.backoff.next()
-        if not self.state.at_once:
+        if isinstance(error, MissingRights):  # which `check_rights` has said
+            wakeup.wait(wait)
+        elif not self.state.at_once:
             text = str(error).strip()
             level = logging.WARNING if self.state.is_news(text) else logging.DEBUG
             self.logger.log(level, "database unavailable, again in %.1f s: %s", wait, text)
@@ -102,12 +109,47 @@ class Slots:
 
     # ------------------------------------------------------------------------ asking
 
+    def ask(self, call: Callable[[Client], Any]) -> Any:
+        """As `pool.ask`; MissingRights: it was refused for want of a right that all work needs."""
+        return self.pool.ask(lambda client: self._checked(client, call))
+
+    def _checked(self, client: Client, call: Callable[[Client], Any]) -> Any:
+        try:
+            return call(client)
+        except InsufficientPrivilege:
+            self.check_rights(client)
+            raise
+
+    def check_rights(self, client: Client) -> None:
+        """Look whether the role has all rights that it needs; MissingRights: it has not."""
+        lacking = self._refusal(client)
+        before, self.lacking = self.lacking, lacking
+        if lacking is None:
+            if before is not None:
+                self.logger.info("has its rights again")
+            return
+        if lacking != before and not self.strict:
+            self.logger.error("%s", lacking)
+        raise MissingRights(lacking)
+
+    def _refusal(self, client: Client) -> str | None:
+        """Why the role cannot do the work; None: it can, or nobody knows."""
+
+    def wait_for_rights(self, wakeup: Wakeup) -> None:
+        """Look whether lost rights are there again; wait if not."""
+        if self.strict:
+            raise InsufficientPrivilege(self.lacking or "")
+        try:
+            self.pool.ask(self.check_rights)
+        except psycopg.OperationalError as error:
+            self.pause(wakeup, error)
+
     def due_in(self, name: str) -> float | None:
         """Seconds until something is due, infinity: nothing is; None: nobody needs to know."""
         if not self._asks or self.state.stopping or not self.schedule.asks(name):
             return None
         try:
-            left = self.pool.ask(lambda client: self._ask_due(client, name))
+            left = self.ask(lambda client: self._ask_due(client, name))
         except Exception as error:  # it is looked at again before long
             if missing(error):
                 self._asks = False
@@ -126,9 +168,10 @@ class Slots:
         """
         while True:
             try:
-                answer = self.pool.ask(call)
+                answer = self.ask(call)
             except psycopg.OperationalError as error:
-                if self.state.gives_up():
+                hopeless = self.lacking is not None and (self.strict or self.state.stopping)
+                if hopeless or self.state.gives_up():
                     self.logger.error("could not %s, the lease will run out: %s", what, error)
                     return None
                 self.pause(wakeup, error)

@@ -10,6 +10,7 @@ import psycopg
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._pool import Pool, connect
+from pgq._runtime._async._rights import lacking
 from pgq._runtime._async._runner import Runner
 from pgq.consumer._async._member import Member
 from pgq.consumer._async._supervisor import Members
@@ -75,7 +76,8 @@ class AsyncConsumer(Runner):
         connection = await connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = AsyncClient(connection)
-            supervisor.learn(await client.admin.list_topics(), required=True)
+            role = (await lacking(connection, ())).role
+            supervisor.learn(await client.admin.list_topics(), required_for=role)
             known = {(one.topic, one.consumer_group) for one in await client.admin.list_groups()}
         finally:
             await connection.close()

@@ -9,6 +9,7 @@ from pgq._async import AsyncClient
 from pgq._runtime._async._due import seconds_until
 from pgq._runtime._async._pool import Pool
 from pgq._runtime._async._slots import Slots
+from pgq._runtime._rights import unseen
 from pgq._runtime._tasks import caller
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease, Leases
@@ -63,14 +64,14 @@ class Members(Slots):
 
     async def refresh(self, client: AsyncClient) -> list[str]:
         """Read the settings of the topics again."""
-        return ["pgq_topic"] if self.learn(await client.admin.list_topics(), required=False) else []
+        return ["pgq_topic"] if self.learn(await client.admin.list_topics()) else []
 
-    def learn(self, topics: Sequence[Topic], *, required: bool) -> bool:
-        """Whether one of the topics sends notices."""
+    def learn(self, topics: Sequence[Topic], *, required_for: str | None = None) -> bool:
+        """Whether one of the topics sends notices; required_for: who has to see all of them."""
         known = {topic.topic: topic for topic in topics}
         for name in self.handlers:
-            if required and name not in known:
-                raise UnknownTopic(f'topic "{name}" does not exist')
+            if required_for is not None and name not in known:
+                raise UnknownTopic(unseen("topic", name, required_for))
         self._notify = {name for name in self.handlers if name in known and known[name].notify}
         self._restricted = {name for name in self._notify if known[name].restricted}
         return bool(self._notify)

@@ -12,6 +12,7 @@ import psycopg
 
 from pgq._sync import Client
 from pgq._runtime._sync._pool import Pool, connect
+from pgq._runtime._sync._rights import lacking
 from pgq._runtime._sync._runner import Runner
 from pgq.consumer._sync._member import Member
 from pgq.consumer._sync._supervisor import Members
@@ -77,7 +78,8 @@ class Consumer(Runner):
         connection = connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = Client(connection)
-            supervisor.learn(client.admin.list_topics(), required=True)
+            role = (lacking(connection, ())).role
+            supervisor.learn(client.admin.list_topics(), required_for=role)
             known = {(one.topic, one.consumer_group) for one in client.admin.list_groups()}
         finally:
             connection.close()

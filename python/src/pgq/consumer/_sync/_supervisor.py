@@ -11,6 +11,7 @@ from pgq._sync import Client
 from pgq._runtime._sync._due import seconds_until
 from pgq._runtime._sync._pool import Pool
 from pgq._runtime._sync._slots import Slots
+from pgq._runtime._rights import unseen
 from pgq._runtime._threads import caller
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease, Leases
@@ -65,14 +66,14 @@ class Members(Slots):
 
     def refresh(self, client: Client) -> list[str]:
         """Read the settings of the topics again."""
-        return ["pgq_topic"] if self.learn(client.admin.list_topics(), required=False) else []
+        return ["pgq_topic"] if self.learn(client.admin.list_topics()) else []
 
-    def learn(self, topics: Sequence[Topic], *, required: bool) -> bool:
-        """Whether one of the topics sends notices."""
+    def learn(self, topics: Sequence[Topic], *, required_for: str | None = None) -> bool:
+        """Whether one of the topics sends notices; required_for: who has to see all of them."""
         known = {topic.topic: topic for topic in topics}
         for name in self.handlers:
-            if required and name not in known:
-                raise UnknownTopic(f'topic "{name}" does not exist')
+            if required_for is not None and name not in known:
+                raise UnknownTopic(unseen("topic", name, required_for))
         self._notify = {name for name in self.handlers if name in known and known[name].notify}
         self._restricted = {name for name in self._notify if known[name].restricted}
         return bool(self._notify)

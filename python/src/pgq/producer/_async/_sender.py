@@ -21,6 +21,7 @@ from pgq.producer._entries import (
     Entry,
     OutcomeUnknown,
     Place,
+    Published,
     columns,
     in_order,
     is_data,
@@ -150,7 +151,7 @@ class Sender:
                     await self.close()
                 again = isinstance(error, RETRYABLE) or self._is_broken()
                 if not again or time.monotonic() >= end:
-                    return [None] * len(entries)
+                    return [Published()] * len(entries)
             await self._pause.wait(backoff.next())
 
     async def _places(
@@ -201,7 +202,7 @@ class Sender:
                 for found in fresh
             )
             seen.add(where)
-            results.append(type(place)(place.partition, place.log_offset, not new))
+            results.append(Published(*where, not new))
         return results
 
 

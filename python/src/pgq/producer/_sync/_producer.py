@@ -16,9 +16,9 @@ from uuid import uuid4
 from pgq._durations import moment, seconds
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._threads import Future, Running, Wakeup, answer, new_future, spawn
-from pgq.messages import EnqueueResult, PublishResult
+from pgq.messages import EnqueueResult
 from pgq.producer._sync._sender import Sender
-from pgq.producer._entries import Entry, Full
+from pgq.producer._entries import Entry, Full, Published
 
 __all__ = ["Producer"]
 
@@ -105,13 +105,8 @@ class Producer:
         headers: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         body: bytes | None = None,
-    ) -> Future[PublishResult | None]:
-        """Publish to the topic; returns a future of its `PublishResult`, as of `Client.publish`.
-
-        It is None where the message is written and nobody says where: the batch went to several
-        partitions, or some of it was there before, and the caller may not ask, or there was no
-        connection for it until the `timeout`.
-        """
+    ) -> Future[Published]:
+        """Publish to the topic; returns a future of a `Published`: the message is written."""
         if self._topic is None:
             raise ValueError("this producer has a queue: enqueue")
         return self._add(payload, body, headers, idempotency_key, key=key)

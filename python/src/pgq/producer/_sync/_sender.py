@@ -23,6 +23,7 @@ from pgq.producer._entries import (
     Entry,
     OutcomeUnknown,
     Place,
+    Published,
     columns,
     in_order,
     is_data,
@@ -152,7 +153,7 @@ class Sender:
                     self.close()
                 again = isinstance(error, RETRYABLE) or self._is_broken()
                 if not again or time.monotonic() >= end:
-                    return [None] * len(entries)
+                    return [Published()] * len(entries)
             self._pause.wait(backoff.next())
 
     def _places(
@@ -203,7 +204,7 @@ class Sender:
                 for found in fresh
             )
             seen.add(where)
-            results.append(type(place)(place.partition, place.log_offset, not new))
+            results.append(Published(*where, not new))
         return results
 
 

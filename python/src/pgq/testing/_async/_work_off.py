@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._pool import Pool
+from pgq._runtime._async._rights import lacking
 from pgq._runtime._tasks import Wakeup, caller
 from pgq.testing._async._clock import client_of, move_clock
 from pgq.testing._attempts import Attempt, Recorder
@@ -60,7 +61,8 @@ async def work_off(
     client = client_of(target)
     within = Within(client.connection, encoder=client._encoding.encoder)
     supervisor = Inline(handlers.by_queue, within, recorder)
-    supervisor.learn(await within.admin.list_queues(), required=True)
+    role = (await lacking(client.connection, ())).role
+    supervisor.learn(await within.admin.list_queues(), required_for=role)
     slot = Slot(supervisor)
     looked_again = False
     for _ in range(limit):

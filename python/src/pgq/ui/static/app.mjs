@@ -141,8 +141,8 @@ function Where() {
     if (!data) return null;
     return html`<p class="where">database <strong>${data.database}</strong><br />
         role <strong>${data.role}</strong><br />
-        pgq ${data.version}, PostgreSQL ${data.server}
-        ${data.standby && html`<br /><strong>a standby: it can only be read</strong>`}
+        pgq ${data.version}, PostgreSQL ${data.server}${" "}
+        ${data.standby && html`<br /><strong>a standby: it can only be read</strong>`}${" "}
         ${data.read_only && html`<br /><strong>read-only</strong>`}</p>`;
 }
 

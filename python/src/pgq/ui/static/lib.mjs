@@ -139,6 +139,11 @@ export function count(value) {
 
 export const rate = (value) => (value == null ? "" : fine.format(value));
 
+// That of an axis, where there is little room.
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
+
+export const short = (value) => compact.format(value);
+
 export function bytes(value) {
     let size = Number(value);
     for (const unit of ["B", "kB", "MB", "GB"]) {

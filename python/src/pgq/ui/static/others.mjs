@@ -1,7 +1,7 @@
 // Subscriptions, schedules, workers and grants.
 
 import { Ago, html, link, useRead } from "./lib.mjs";
-import { Act, Await, Badge, Folded, Table } from "./parts.mjs";
+import { Act, Await, Badge, FILTER, Folded, Table } from "./parts.mjs";
 
 const topicOf = (one) =>
     one.topic && html`<a href=${link("topics", one.topic)}>${one.topic}</a>`;
@@ -14,12 +14,11 @@ export function Subscriptions({ only = true }) {
         <${Table} label="subscriptions" rows=${rows} id=${(one) => one.subscription} filter=${only}
             nothing="no subscriptions"
             columns=${[
-                { name: "subscription" },
-                { name: "topic", cell: topicOf },
-                { name: "queue", cell: queueOf },
-                { name: "filter", kind: "content",
-                    cell: (one) => one.filter && html`<code class="preview">${one.filter}</code>` },
-                { name: "routing_key" },
+                { name: "subscription", kind: "word" },
+                { name: "topic", kind: "word", cell: topicOf },
+                { name: "queue", kind: "word", cell: queueOf },
+                FILTER,
+                { name: "routing_key", kind: "word", spare: true },
                 { name: "created_at", title: "created",
                     cell: (one) => html`<${Ago} at=${one.created_at} />` },
                 { name: "acts", title: "", cell: (one) => html`
@@ -47,9 +46,9 @@ export function Schedules({ only = true }) {
         <${Table} label="schedules" rows=${rows} id=${(one) => one.schedule} filter=${only}
             nothing="no schedules"
             columns=${[
-                { name: "schedule", cell: (one) => html`${one.schedule}
+                { name: "schedule", kind: "word", cell: (one) => html`${one.schedule}
                     ${one.paused && html` <${Badge} kind="odd">paused<//>`}` },
-                { name: "writes to", value: (one) => one.topic ?? one.queue,
+                { name: "writes to", kind: "word", value: (one) => one.topic ?? one.queue,
                     cell: (one) => topicOf(one) || queueOf(one) },
                 { name: "when", value: (one) => one.cron ?? `every ${one.every}`,
                     cell: (one) => (one.cron ? html`<code>${one.cron}</code> ${one.time_zone}`
@@ -72,12 +71,12 @@ export function Workers({ only = true }) {
         <${Table} label="workers" rows=${rows} id=${(one) => `${one.role}\n${one.worker}`} filter=${only}
             nothing="no workers have told of themselves"
             columns=${[
-                { name: "worker", cell: (one) => html`${one.worker}
+                { name: "worker", kind: "word", cell: (one) => html`${one.worker}
                     ${one.stale && html` <${Badge} kind="bad">silent<//>`}` },
-                { name: "role" },
+                { name: "role", kind: "word" },
                 { name: "kind" },
-                { name: "host", value: (one) => `${one.host ?? ""} ${one.pid ?? ""}` },
-                { name: "sources", value: (one) => one.sources.join(", ") },
+                { name: "host", kind: "word", value: (one) => `${one.host ?? ""} ${one.pid ?? ""}` },
+                { name: "sources", kind: "word", value: (one) => one.sources.join(", ") },
                 { name: "running", kind: "number" },
                 { name: "started_at", title: "started",
                     cell: (one) => html`<${Ago} at=${one.started_at} />` },
@@ -102,11 +101,11 @@ export function Access() {
         <${Table} label="grants" rows=${rows} filter nothing="no grants"
             id=${(one) => `${one.role}\n${one.topic}\n${one.queue}\n${one.access}`}
             columns=${[
-                { name: "role" },
-                { name: "topic", cell: (one) => (one.topic === "*" ? "all topics" : topicOf(one)) },
-                { name: "queue", cell: (one) => (one.queue === "*" ? "all queues" : queueOf(one)) },
+                { name: "role", kind: "word" },
+                { name: "topic", kind: "word", cell: (one) => (one.topic === "*" ? "all topics" : topicOf(one)) },
+                { name: "queue", kind: "word", cell: (one) => (one.queue === "*" ? "all queues" : queueOf(one)) },
                 { name: "access" },
-                { name: "granted_by" },
+                { name: "granted_by", kind: "word" },
                 { name: "granted_at", title: "granted",
                     cell: (one) => html`<${Ago} at=${one.granted_at} />` },
             ]} />`}<//>`;

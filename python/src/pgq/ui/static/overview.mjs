@@ -1,7 +1,7 @@
 // What goes on in the whole database, and what is wrong.
 
 import { Ago, asking, count, html, length, link, rate, useRead } from "./lib.mjs";
-import { Act, Await, Badge, Figure, Figures, Past, Section, Table } from "./parts.mjs";
+import { Act, Await, Badge, Figure, Figures, Folded, Past, Section, Table } from "./parts.mjs";
 
 const sum = (rows, column) => rows.reduce((all, one) => all + (Number(one[column]) || 0), 0);
 const known = (rows, column) => rows.some((one) => one[column] != null);
@@ -15,7 +15,8 @@ export function Overview() {
     return html`<h1>Overview</h1><${Await} of=${seen}>${(data) => {
         const { topics, groups, queues } = data;
         const dead = sum(queues, "dead");
-        const about = queues.some((one) => one.estimated) ? "≈ " : "";
+        const sign = queues.find((one) => one.estimated)?.estimated;
+        const about = sign ? `${sign} ` : "";
         const oldest = Math.max(0, ...groups.map((one) => seconds(one.oldest_published_at)));
         const rates = (rows, column) => (known(rows, column) ? rate(sum(rows, column)) : null);
         return html`
@@ -87,7 +88,8 @@ export function Health({ short = false }) {
             columns=${[
                 { name: "severity", cell: (one) => html`
                     <${Badge} kind=${KINDS[one.severity]}>${one.severity}<//>` },
-                { name: "what", kind: "long" },
+                { name: "what", kind: "long", cell: (one) => html`
+                    <${Folded} text=${one.what} beginning />` },
                 { name: "about", title: "where", kind: "word", value: (one) => one.check,
                     cell: (one) => html`<${Places} of=${one} />` },
                 { name: "why", kind: "long" },

@@ -1,7 +1,9 @@
 // The parts that views are made of: tables, curves, contents, dialogs.
 
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
-import { About, Surroundings, act, bytes, count, html, pretty, rate, useRead, written } from "./lib.mjs";
+import {
+    About, Surroundings, act, bytes, count, html, pretty, rate, short, useRead, written,
+} from "./lib.mjs";
 
 export function Trouble({ problem }) {
     if (!problem) return null;
@@ -91,8 +93,6 @@ export function Table({ label, columns: given, rows, id, nothing = "nothing here
             name: column.name,
             down: old?.name === column.name ? !old.down : column.kind === "number",
         }));
-    // on a small screen the cells of a row with long texts stand below each other
-    const stacks = columns.some((one) => one.kind === "long" || one.kind === "content");
     const sorted = (column) =>
         order?.name !== column.name ? "none" : order.down ? "descending" : "ascending";
     return html`
@@ -101,7 +101,7 @@ export function Table({ label, columns: given, rows, id, nothing = "nothing here
             onInput=${(event) => setWanted(event.target.value)} />`}
         ${shown.length === 0 ? html`<p class="quiet">${wanted ? "no match" : nothing}</p>` : html`
         <div class="scroll" role="region" aria-label=${label} tabindex="0">
-        <table class=${stacks ? "stacks" : ""}>
+        <table>
             <thead><tr>${columns.map((column) => html`
                 <th scope="col" class=${column.kind} aria-sort=${sorted(column)}>
                     ${column.title === "" ? html`<span class="hidden">${column.name}</span>` : html`
@@ -155,12 +155,19 @@ export function Preview({ of }) {
     return html`<code class="preview">${of.text}${of.cut ? "…" : ""}</code>`;
 }
 
+// The column of a subscription's filter.
+export const FILTER = {
+    name: "filter", kind: "content",
+    cell: (one) => one.filter && html`<code class="preview">${one.filter}</code>`,
+};
+
 const LONG = 300;
 
-// An error of which a table shows the last line, as that of a traceback; the rest can be unfolded.
-export function Folded({ text }) {
+// A text of which a table shows the last line, as that of a traceback, or the beginning; the rest
+// can be unfolded.
+export function Folded({ text, beginning = false }) {
     if (text == null || (text.length <= LONG && !text.includes("\n"))) return text;
-    const last = text.trimEnd().split("\n").at(-1);
+    const last = beginning ? text : text.trimEnd().split("\n").at(-1);
     const cut = last.length > LONG ? `${last.slice(0, LONG)}…` : last;
     return html`<details><summary><span class="lines two">${cut}</span></summary>
         <pre>${text}</pre></details>`;
@@ -210,7 +217,7 @@ export function Curves({ label, times, series }) {
                     value: (_, value) => (value == null ? "–" : (one.shown || rate)(value)),
                 })),
             ],
-            axes: [{ ...axis, space: 80, values: (_, all) => all.map(clock) }, { ...axis, size: 60, values: (_, all) => all.map((one) => rate(one)) }],
+            axes: [{ ...axis, space: 80, values: (_, all) => all.map(clock) }, { ...axis, size: 60, values: (_, all) => all.map(short) }],
             scales: {
                 // of a single look the range would be a day
                 x: { range: (of, low, high) => (of.data[0].length < 2 ? [low - 10, low] : [low, high]) },

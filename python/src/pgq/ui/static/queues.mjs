@@ -3,15 +3,17 @@
 import { Ago, count, html, link, rate, useRead } from "./lib.mjs";
 import { Act, Await, Badge, Figure, Figures, Past, Section, Settings, Table } from "./parts.mjs";
 
+const ESTIMATES = { "≈": "estimates", "≥": "lower bounds" };
+
 export function Queues() {
     const seen = useRead("overview");
     return html`<h1>Queues</h1><${Await} of=${seen}>${({ queues }) => html`
         <${Table} label="queues" rows=${queues} id=${(one) => one.queue} filter nothing="no queues"
             columns=${[
-                { name: "queue", cell: (one) => html`
+                { name: "queue", kind: "word", cell: (one) => html`
                     <a href=${link("queues", one.queue)}>${one.queue}</a>
                     ${one.held_by && html` <${Badge} kind="odd">${one.held_by}<//>`}
-                    ${one.estimated && html` <${Badge}>estimates<//>`}` },
+                    ${one.estimated && html` <${Badge}>${ESTIMATES[one.estimated]}<//>`}` },
                 { name: "ready", kind: "number" },
                 { name: "leased", kind: "number" },
                 { name: "delayed", kind: "number" },
@@ -94,7 +96,8 @@ export function Queue({ queue }) {
             <${Figure} name="dead letters" value=${count(stats.dead)} state=${stats.dead ? "bad" : ""}
                 href=${link("queues", queue, "dead")} />
         <//>
-        ${estimated && html`<p class="quiet">Estimates: the jobs are too many to count.</p>`}
+        ${estimated && html`<p class="quiet">These are ${ESTIMATES[estimated]}: the jobs are too many to
+            count.</p>`}
         <${Section} title="Jobs by state">
             <${Past} label=${`jobs of ${queue} by state`} kind="queues" name=${queue} figures=${[
                 ["ready", "ready", count], ["leased", "leased", count],
@@ -109,8 +112,8 @@ export function Queue({ queue }) {
         ${data.subscriptions.length > 0 && html`<${Section} title="Subscriptions that feed it">
             <${Table} label="subscriptions" rows=${data.subscriptions} id=${(one) => one.subscription}
                 columns=${[
-                    { name: "subscription" },
-                    { name: "topic", cell: (one) => html`
+                    { name: "subscription", kind: "word" },
+                    { name: "topic", kind: "word", cell: (one) => html`
                         <a href=${link("topics", one.topic)}>${one.topic}</a>` },
                 ]} />
         <//>`}

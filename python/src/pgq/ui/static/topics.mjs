@@ -3,8 +3,9 @@
 import { useState } from "preact/hooks";
 import { Ago, bytes, count, html, instant, link, pretty, rate, useRead }
     from "./lib.mjs";
-import { Act, Await, Badge, Content, Figure, Figures, Folded, Past, Preview, Section, Settings, Table }
-    from "./parts.mjs";
+import {
+    Act, Await, Badge, Content, FILTER, Figure, Figures, Folded, Past, Preview, Section, Settings, Table,
+} from "./parts.mjs";
 
 const partitionOf = (topic) => ({
     name: "partition", kind: "number", cell: (one) => html`
@@ -21,7 +22,7 @@ export function Topics() {
     return html`<h1>Topics</h1><${Await} of=${topics}>${(rows) => html`
         <${Table} label="topics" rows=${rows} id=${(one) => one.topic} filter nothing="no topics"
             columns=${[
-                { name: "topic", cell: (one) => html`
+                { name: "topic", kind: "word", cell: (one) => html`
                     <a href=${link("topics", one.topic)}>${one.topic}</a>
                     ${one.restricted && html` <${Badge}>restricted<//>`}
                     ${one.deferred && html` <${Badge}>deferred<//>`}` },
@@ -81,7 +82,7 @@ export function Topic({ topic }) {
             <${Table} label="consumer groups" rows=${data.groups} nothing="no groups"
                 id=${(one) => one.consumer_group} filter
                 columns=${[
-                    { name: "consumer_group", title: "group", cell: (one) => html`
+                    { name: "consumer_group", title: "group", kind: "word", cell: (one) => html`
                         <a href=${link("groups", topic, one.consumer_group)}>
                             ${one.consumer_group}</a>` },
                     { name: "lag", kind: "number",
@@ -93,7 +94,7 @@ export function Topic({ topic }) {
                         value: (one) => lags.get(one.consumer_group)?.oldest_published_at,
                         cell: (one) => html`
                             <${Ago} at=${lags.get(one.consumer_group)?.oldest_published_at} />` },
-                    { name: "dead_letter_topic" },
+                    { name: "dead_letter_topic", kind: "word", spare: true },
                 ]} />
         <//>
         <${Section} title="Partitions">
@@ -110,11 +111,11 @@ export function Topic({ topic }) {
             <${Table} label="subscriptions" rows=${data.subscriptions}
                 id=${(one) => one.subscription}
                 columns=${[
-                    { name: "subscription" },
-                    { name: "queue", cell: (one) => html`
+                    { name: "subscription", kind: "word" },
+                    { name: "queue", kind: "word", cell: (one) => html`
                         <a href=${link("queues", one.queue)}>${one.queue}</a>` },
-                    { name: "filter" },
-                    { name: "routing_key" },
+                    FILTER,
+                    { name: "routing_key", kind: "word", spare: true },
                 ]} />
         <//>`}
         <${Section} title="Settings"><${Settings} of=${settings} without=${["topic"]} /><//>`}<//>`;
@@ -128,10 +129,10 @@ export function Groups() {
         <${Table} label="consumer groups" rows=${groups} nothing="no groups" filter
             id=${(one) => `${one.topic}\n${one.consumer_group}`}
             columns=${[
-                { name: "consumer_group", title: "group", cell: (one) => html`
+                { name: "consumer_group", title: "group", kind: "word", cell: (one) => html`
                     <a href=${link("groups", one.topic, one.consumer_group)}>
                         ${one.consumer_group}</a>` },
-                { name: "topic", cell: (one) => html`
+                { name: "topic", kind: "word", cell: (one) => html`
                     <a href=${link("topics", one.topic)}>${one.topic}</a>` },
                 { name: "lag", kind: "number" },
                 { name: "consumed/s", kind: "number",
@@ -274,7 +275,8 @@ export function Messages({ topic, partition }) {
                     }>${one.partition}:${one.log_offset}</a>` },
                 { name: "published_at", title: "published",
                     cell: (one) => html`<span class="time">${instant(one.published_at)}</span>` },
-                { name: "key" },
+                { name: "key", kind: "word", cell: (one) => one.key && html`
+                    <span class="lines">${one.key}</span>` },
                 { name: "content", kind: "content", value: (one) => one.content.text,
                     cell: (one) => html`<${Preview} of=${one.content} />` },
             ]} />`}<//>`;

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 
 from pgq._async import AsyncClient
@@ -291,6 +291,8 @@ class Execution:
             except (psycopg.OperationalError, ReadOnlySqlTransaction):
                 raise
             except Exception as refused:
+                if isinstance(refused, InsufficientPrivilege):
+                    await self._supervisor.check_rights(client)
                 refusal = refused
                 nack = partial(client.nack, job.job_id, claim.token)
                 told = {"error": failure(refused), **self._who(claim)}
@@ -320,7 +322,9 @@ class Execution:
                         }
             except (psycopg.OperationalError, ReadOnlySqlTransaction):
                 raise
-            except Exception:
+            except Exception as refused:
+                if isinstance(refused, InsufficientPrivilege):
+                    await self._supervisor.check_rights(client)
                 return False
             return held
 

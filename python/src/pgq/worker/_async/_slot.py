@@ -36,6 +36,12 @@ class Slot(Execution):
                 if done is not None:
                     await self.settle(done)
                 return
+            if self._supervisor.lacking is not None:
+                if done is not None:
+                    await self.settle(done)
+                    done = None
+                await self._supervisor.wait_for_rights(self._wakeup)
+                continue
             handler = self._next(done)
             if handler is None:
                 if self._supervisor.once and self._supervisor.exhausted():
@@ -71,7 +77,7 @@ class Slot(Execution):
         try:
             if done is not None:
                 token = done.token
-                jobs = await self._supervisor.pool.ask(
+                jobs = await self._supervisor.ask(
                     lambda client: client.finish_and_claim(
                         handler.queue,
                         job_ids=job_ids,
@@ -83,7 +89,7 @@ class Slot(Execution):
                     )
                 )
             else:
-                jobs = await self._supervisor.pool.ask(lambda client: _claim(client, handler))
+                jobs = await self._supervisor.ask(lambda client: _claim(client, handler))
         except Exception as error:
             now = time.monotonic()
             if done is not None:

@@ -12,13 +12,16 @@ from psycopg.types.json import Jsonb
 from pgq._async import AsyncClient
 from pgq._runtime._async._due import seconds_until
 from pgq._runtime._async._pool import Pool
+from pgq._runtime._async._rights import lacking
 from pgq._runtime._async._slots import Slots
 from pgq._runtime._heartbeats import missing
+from pgq._runtime._rights import unseen
 from pgq._runtime._tasks import caller
 from pgq.errors import UnknownQueue
 from pgq.messages import Job, Queue
 from pgq.worker._async._job import RunningJob
 from pgq.worker._claims import Claim, Claims
+from pgq.worker._grants import EXECUTE, refusal
 from pgq.worker._handlers import Handler
 from pgq.worker._reports import Reports, logger
 from pgq.worker._tasks import kind_of_job
@@ -76,11 +79,14 @@ class Supervisor(Slots):
 
     async def refresh(self, client: AsyncClient) -> list[str]:
         """Read the settings of the queues again."""
-        notify = self.learn(await client.admin.list_queues(), required=False)
+        notify = self.learn(await client.admin.list_queues())
         return ["pgq_queue"] if notify else []
 
-    def learn(self, queues: Sequence[Queue], *, required: bool) -> bool:
-        """Take over the settings of the queues; returns whether one of them sends notices."""
+    def learn(self, queues: Sequence[Queue], *, required_for: str | None = None) -> bool:
+        """Take over the settings of the queues; returns whether one of them sends notices.
+
+        required_for: the role that has to see all of them.
+        """
         known = {queue.queue: queue for queue in queues}
         self._notify = {name for name in self.handlers if name in known and known[name].notify}
         self._restricted = {name for name in self._notify if known[name].restricted}
@@ -89,15 +95,13 @@ class Supervisor(Slots):
                 try:
                     handler.learn(known[name])
                 except ValueError as error:
-                    if required:
+                    if required_for is not None:
                         raise
                     logger.error("%s; claims are flushed from now on", error)
                     handler.flush_claims = True
-            elif required:
-                raise UnknownQueue(
-                    f'queue "{name}" does not exist; HINT: pgq queues create {name},'
-                    " or pgq work --create"
-                )
+            elif required_for is not None:
+                otherwise = ", or pgq work --create"
+                raise UnknownQueue(unseen("queue", name, required_for, otherwise))
         return bool(self._notify)
 
     async def _ask_due(self, client: AsyncClient, name: str) -> float | None:
@@ -107,6 +111,10 @@ class Supervisor(Slots):
             "pgq.next_due(queue => %s::text, label => %s::text)",
             [handler.queue, handler.label],
         )
+
+    async def _refusal(self, client: AsyncClient) -> str | None:
+        results = any(one.keep_results for one in self.handlers.values())
+        return refusal(await lacking(client.connection, EXECUTE), results)
 
     def idle(self) -> bool:
         """Whether there is no job in hand."""
@@ -155,6 +163,7 @@ class Supervisor(Slots):
                         claim.progress.setdefault(job_id, text)
                         raise
                     if missing(error):
+                        await self.check_rights(client)
                         self._tells_progress = False
                         logger.warning("stores no progress of jobs: %s", error)
                         return

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.errors import InsufficientPrivilege
 
 from pgq._async import AsyncClient
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._async._housekeeping import Housekeeping
 from pgq._runtime._async._pool import Pool, connect
+from pgq._runtime._async._rights import lacking
 from pgq._runtime._async._runner import Runner
+from pgq._runtime._rights import HOUSEKEEPING
+from pgq.errors import AlreadyExists
 from pgq.worker._async._slot import Slot
 from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
-from pgq.worker._grants import EXECUTE, LACKING, refusal
+from pgq.worker._grants import KNOWN, refusal
 from pgq.worker._handlers import Handlers
 from pgq.worker._reports import Reports, logger
 from pgq.worker.hooks import Hook
@@ -105,29 +109,45 @@ class AsyncWorker(Runner):
         )
         connection = await connect(self._conninfo, self._options, "pgq worker")
         try:
-            await self._refuse(connection, results=False)
             admin = AsyncClient(connection).admin
-            queues = await admin.list_queues()
-            if self.absent == "create":
-                known = {one.queue for one in queues}
-                queues += [
-                    await admin.create_queue(name, **one.settings)
-                    for name, one in chosen.items()
-                    if name not in known
-                ]
-            supervisor.learn(queues, required=True)
-            if any(one.keep_results for one in chosen.values()):
-                await self._refuse(connection, results=True)
+            lacks = await lacking(connection, KNOWN)
+            may_list = not lacks.grant(["list_queues"])
+            queues = await admin.list_queues() if may_list else []
+            known = {one.queue for one in queues}
+            new = chosen.keys() - known if self.create else set()
+            results = (
+                not may_list  # nobody knows
+                or any(one.keep_results for one in queues if one.queue in chosen)
+                or any(chosen[name].settings.get("keep_results") for name in new)
+            )
+            beside = [*(["create_queue"] if new else ()), *(HOUSEKEEPING * self._housekeeping)]
+            why = refusal(lacks, results, beside)
+            if why is not None:  # handlers would run, and their jobs could not be finished
+                raise InsufficientPrivilege(why)
+            if self.create:
+                queues += await self._created(admin, chosen, known)
+            supervisor.learn(queues, required_for=lacks.role)
         finally:
             await connection.close()
         return supervisor
 
-    async def _refuse(self, connection: psycopg.AsyncConnection[Any], *, results: bool) -> None:
-        """InsufficientPrivilege: handlers would run, and their jobs could not be finished."""
-        asked = await connection.execute(LACKING, [[*EXECUTE], [*EXECUTE]])
-        why = refusal(await asked.fetchall(), results)
-        if why is not None:
-            raise psycopg.errors.InsufficientPrivilege(why)
+    async def _created(
+        self, admin: Any, chosen: Mapping[str, Any], known: Collection[str]
+    ) -> list[Any]:
+        """The queues, made where they are not there; a warning where one is another."""
+        made = []
+        for name, one in chosen.items():
+            try:
+                made.append(await admin.create_queue(name, **one.settings))
+            except AlreadyExists as error:
+                if not self.waits:
+                    raise
+                facts = error.diag.message_primary, error.detail, error.hint
+                logger.warning("%s, and stays as it is: %s HINT: %s", *facts)
+            except InsufficientPrivilege:
+                if name not in known:  # one that is there cannot be compared
+                    raise
+        return made
 
     def _new_slot(self, supervisor: Supervisor) -> Slot:
         return Slot(supervisor)

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 
 from pgq._sync import Client
@@ -292,6 +292,8 @@ class Execution:
             except (psycopg.OperationalError, ReadOnlySqlTransaction):
                 raise
             except Exception as refused:
+                if isinstance(refused, InsufficientPrivilege):
+                    self._supervisor.check_rights(client)
                 refusal = refused
                 nack = partial(client.nack, job.job_id, claim.token)
                 told = {"error": failure(refused), **self._who(claim)}
@@ -321,7 +323,9 @@ class Execution:
                         }
             except (psycopg.OperationalError, ReadOnlySqlTransaction):
                 raise
-            except Exception:
+            except Exception as refused:
+                if isinstance(refused, InsufficientPrivilege):
+                    self._supervisor.check_rights(client)
                 return False
             return held
 

@@ -38,6 +38,12 @@ class Slot(Execution):
                 if done is not None:
                     self.settle(done)
                 return
+            if self._supervisor.lacking is not None:
+                if done is not None:
+                    self.settle(done)
+                    done = None
+                self._supervisor.wait_for_rights(self._wakeup)
+                continue
             handler = self._next(done)
             if handler is None:
                 if self._supervisor.once and self._supervisor.exhausted():
@@ -73,7 +79,7 @@ class Slot(Execution):
         try:
             if done is not None:
                 token = done.token
-                jobs = self._supervisor.pool.ask(
+                jobs = self._supervisor.ask(
                     lambda client: client.finish_and_claim(
                         handler.queue,
                         job_ids=job_ids,
@@ -85,7 +91,7 @@ class Slot(Execution):
                     )
                 )
             else:
-                jobs = self._supervisor.pool.ask(lambda client: _claim(client, handler))
+                jobs = self._supervisor.ask(lambda client: _claim(client, handler))
         except Exception as error:
             now = time.monotonic()
             if done is not None:

@@ -14,13 +14,16 @@ from psycopg.types.json import Jsonb
 from pgq._sync import Client
 from pgq._runtime._sync._due import seconds_until
 from pgq._runtime._sync._pool import Pool
+from pgq._runtime._sync._rights import lacking
 from pgq._runtime._sync._slots import Slots
 from pgq._runtime._heartbeats import missing
+from pgq._runtime._rights import unseen
 from pgq._runtime._threads import caller
 from pgq.errors import UnknownQueue
 from pgq.messages import Job, Queue
 from pgq.worker._sync._job import RunningJob
 from pgq.worker._claims import Claim, Claims
+from pgq.worker._grants import EXECUTE, refusal
 from pgq.worker._handlers import Handler
 from pgq.worker._reports import Reports, logger
 from pgq.worker._threads import kind_of_job
@@ -78,11 +81,14 @@ class Supervisor(Slots):
 
     def refresh(self, client: Client) -> list[str]:
         """Read the settings of the queues again."""
-        notify = self.learn(client.admin.list_queues(), required=False)
+        notify = self.learn(client.admin.list_queues())
         return ["pgq_queue"] if notify else []
 
-    def learn(self, queues: Sequence[Queue], *, required: bool) -> bool:
-        """Take over the settings of the queues; returns whether one of them sends notices."""
+    def learn(self, queues: Sequence[Queue], *, required_for: str | None = None) -> bool:
+        """Take over the settings of the queues; returns whether one of them sends notices.
+
+        required_for: the role that has to see all of them.
+        """
         known = {queue.queue: queue for queue in queues}
         self._notify = {name for name in self.handlers if name in known and known[name].notify}
         self._restricted = {name for name in self._notify if known[name].restricted}
@@ -91,15 +97,13 @@ class Supervisor(Slots):
                 try:
                     handler.learn(known[name])
                 except ValueError as error:
-                    if required:
+                    if required_for is not None:
                         raise
                     logger.error("%s; claims are flushed from now on", error)
                     handler.flush_claims = True
-            elif required:
-                raise UnknownQueue(
-                    f'queue "{name}" does not exist; HINT: pgq queues create {name},'
-                    " or pgq work --create"
-                )
+            elif required_for is not None:
+                otherwise = ", or pgq work --create"
+                raise UnknownQueue(unseen("queue", name, required_for, otherwise))
         return bool(self._notify)
 
     def _ask_due(self, client: Client, name: str) -> float | None:
@@ -109,6 +113,10 @@ class Supervisor(Slots):
             "pgq.next_due(queue => %s::text, label => %s::text)",
             [handler.queue, handler.label],
         )
+
+    def _refusal(self, client: Client) -> str | None:
+        results = any(one.keep_results for one in self.handlers.values())
+        return refusal(lacking(client.connection, EXECUTE), results)
 
     def idle(self) -> bool:
         """Whether there is no job in hand."""
@@ -157,6 +165,7 @@ class Supervisor(Slots):
                         claim.progress.setdefault(job_id, text)
                         raise
                     if missing(error):
+                        self.check_rights(client)
                         self._tells_progress = False
                         logger.warning("stores no progress of jobs: %s", error)
                         return
