@@ -9,12 +9,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from pgq._extras import install
 from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound
 from pgq.spark._connection import DriverConnection, Location, call, hide_credentials, moment
-from pgq.spark._read import frame_of, ranges_of, view
+from pgq.spark._read import frame_of, ranges_of, view, with_payload
 from pgq.spark._retry import RETRY
 from pgq.spark._several import Bounds, read_all, union, write_all
 from pgq.spark._write import Target, WriteOptions, WriteResult, write
@@ -245,6 +246,7 @@ class Pgq:
         end: Bounds | None = None,
         min_partitions: int | None = None,
         fail_on_data_loss: bool | None = None,
+        payload_schema: str | StructType | None = None,
     ) -> DataFrame:
         """The messages of a topic, with the columns of Spark's Kafka source.
 
@@ -263,37 +265,28 @@ class Pgq:
 
         Where retention has removed a part of what is to be read, this or the task that meets it
         fails; with ``fail_on_data_loss=False`` reading goes on with what is there.
+
+        With ``payload_schema`` a column ``payload`` stands beside ``value``: JSON read by a schema
+        of Spark (``"id bigint, name string"``), or ``"variant"``; null where it is not such JSON.
         """
         first: Any = "earliest" if start is None else start
         last: Any = "latest" if end is None else end
         complete = fail_on_data_loss is None or fail_on_data_loss
+        chosen: Any = {"min_partitions": min_partitions, "fail_on_data_loss": complete}
         if self._is_spread:
-            return read_all(
+            frame = read_all(self._spark, self._locations, topic, first, last, **chosen)
+        else:
+            ranges, topic_id = ranges_of(
                 self._spark,
-                self._locations,
+                self._location,
                 topic,
-                first,
-                last,
-                min_partitions=min_partitions,
+                Bound.start("start", topic, first).of_batch("start"),
+                Bound.end("end", topic, last),
                 fail_on_data_loss=complete,
             )
-        ranges, topic_id = ranges_of(
-            self._spark,
-            self._location,
-            topic,
-            Bound.start("start", topic, first).of_batch("start"),
-            Bound.end("end", topic, last),
-            fail_on_data_loss=complete,
-        )
-        return frame_of(
-            self._spark,
-            self._location,
-            topic,
-            ranges,
-            topic_id=topic_id,
-            min_partitions=min_partitions,
-            fail_on_data_loss=complete,
-        )
+            place = self._spark, self._location, topic, ranges
+            frame = frame_of(*place, topic_id=topic_id, **chosen)
+        return frame if payload_schema is None else with_payload(frame, payload_schema)
 
     def watermark(self, *, topic: str) -> datetime:
         """A time before which nothing more will be published to a topic.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from pgq.errors import OffsetOutOfRange, UnknownQueue
 from pgq.messages import OffsetRange
@@ -15,7 +16,7 @@ from pgq.spark._connection import Arguments, Location, call, quoted
 from pgq.spark._fetch import CALL_ROWS
 from pgq.spark._positions import Checks, Kept, Log, pack, plan, sample, task_size
 
-__all__ = ["frame_of", "frames_of", "ranges_of", "view"]
+__all__ = ["frame_of", "frames_of", "ranges_of", "view", "with_payload"]
 
 FETCH_SIZE = 10_000
 
@@ -204,6 +205,14 @@ def _unpacked(rows: DataFrame, topic: str) -> DataFrame:
             " transform(from_json(message.headers, 'array<array<string>>'),"
             " e -> struct(e[0] as key, cast(e[1] as binary) as value)) end"
         ).alias("headers"),
+    )
+
+
+def with_payload(frame: DataFrame, schema: str | StructType) -> DataFrame:
+    """With the JSON of ``value`` as a column ``payload``."""
+    text = F.col("value").cast("string")
+    return frame.withColumn(
+        "payload", F.try_parse_json(text) if schema == "variant" else F.from_json(text, schema)
     )
 
 
