@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks import spark_partitions  # noqa: E402
 from benchmarks.harness import Bench, BenchmarkError, Database, commit_of  # noqa: E402
 from benchmarks.spark_cluster import standalone  # noqa: E402
 from benchmarks.spark_writing import (  # noqa: E402
@@ -99,49 +100,10 @@ class Cell:
     title: str
     systems: Mapping[str, Callable[[Place], None]]
     targets: Mapping[str, float]
-    keeps: bool = False
-    """Whether all systems use one database that is filled beforehand."""
-
-
-CELLS = [
-    Cell(
-        "write",
-        "write",
-        {
-            "copy": copy_rows,
-            "jdbc": jdbc_rows,
-            "not atomic": pgq_publish("value", atomic=False),
-            "atomic": pgq_publish("value", atomic=True),
-            "keyed, not atomic": pgq_publish("key", "value", atomic=False),
-            "keyed, atomic": pgq_publish("key", "value", atomic=True),
-            "data source": pgq_save("value"),
-            "keyed, data source": pgq_save("key", "value"),
-            "JSON, data source": pgq_save("value", valueFormat="json"),
-            "JSON, not atomic": pgq_publish("value as payload", atomic=False),
-            "JSON, atomic": pgq_publish("value as payload", atomic=True),
-            "copy with keys": copy_keyed,
-            "copy into jsonb": copy_json,
-        },
-        {
-            "not atomic": 0.85,
-            "atomic": 0.85,
-            "keyed, not atomic": 0.65,
-            "keyed, atomic": 0.65,
-            "data source": 0.85,
-            "keyed, data source": 0.65,
-            "JSON, data source": 0.65,
-            "JSON, not atomic": 0.65,
-            "JSON, atomic": 0.65,
-        },
-    ),
-    Cell(
-        "read",
-        "read",
-        {"raw": read_raw, "pgq": read_pgq, "source": read_source},
-        {"pgq": 0.8, "source": 0.6},
-        keeps=True,
-    ),
-]
+    fill: Callable[[Place], None] | None = None
+    """What fills the one database that all systems use."""
+    rows: int | None = None
+    """How many, unless the command line says it."""
 
 
 def source(spark: SparkSession, rows: int, size: int, partitions: int) -> DataFrame:
@@ -191,23 +153,85 @@ def fill(place: Place) -> None:
     )
 
 
+CELLS = [
+    Cell(
+        "write",
+        "write",
+        {
+            "copy": copy_rows,
+            "jdbc": jdbc_rows,
+            "not atomic": pgq_publish("value", atomic=False),
+            "atomic": pgq_publish("value", atomic=True),
+            "keyed, not atomic": pgq_publish("key", "value", atomic=False),
+            "keyed, atomic": pgq_publish("key", "value", atomic=True),
+            "data source": pgq_save("value"),
+            "keyed, data source": pgq_save("key", "value"),
+            "JSON, data source": pgq_save("value", valueFormat="json"),
+            "JSON, not atomic": pgq_publish("value as payload", atomic=False),
+            "JSON, atomic": pgq_publish("value as payload", atomic=True),
+            "copy with keys": copy_keyed,
+            "copy into jsonb": copy_json,
+        },
+        {
+            "not atomic": 0.85,
+            "atomic": 0.85,
+            "keyed, not atomic": 0.65,
+            "keyed, atomic": 0.65,
+            "data source": 0.85,
+            "keyed, data source": 0.65,
+            "JSON, data source": 0.65,
+            "JSON, not atomic": 0.65,
+            "JSON, atomic": 0.65,
+        },
+    ),
+    Cell(
+        "read",
+        "read",
+        {"raw": read_raw, "pgq": read_pgq, "source": read_source},
+        {"pgq": 0.8, "source": 0.6},
+        fill=fill,
+    ),
+    Cell(
+        "partitions",
+        "stream, by partitions",
+        {str(count): spark_partitions.stream(count) for count in (1, 8, 64)},
+        {"8": 0.95, "64": 0.7},
+        fill=spark_partitions.fill(1, 8, 64),
+    ),
+    Cell(
+        "small",
+        "40,000 rows",
+        {
+            "a batch of a stream, 1 partition": spark_partitions.stream(1),
+            "a batch of a stream, 1,000 partitions": spark_partitions.stream(1000),
+            "read, 1 partition": spark_partitions.read(1),
+            "read, 1,000 partitions": spark_partitions.read(1000),
+        },
+        {},
+        fill=spark_partitions.fill(1, 1000),
+        rows=40_000,
+    ),
+]
+
+
 def measure(
     bench: Bench, spark: SparkSession, frame: DataFrame, cell: Cell, chosen: argparse.Namespace
 ) -> dict[str, list[float]]:
     """Seconds of each round, by system; the systems of a round run in a new random order."""
     found: dict[str, list[float]] = {name: [] for name in cell.systems}
+    rows = cell.rows or chosen.rows
     kept: Database | None = None
     for number in range(chosen.rounds + 1):
         order = list(cell.systems)
         random.shuffle(order)
         for system in order:
             database = kept or bench.fresh("spark", template="template_spark")
-            place = Place(bench, spark, database, frame, chosen.rows)
+            place = Place(bench, spark, database, frame, rows)
             if kept is None:
                 database.run(*RAW_TABLES)
                 database.run(f"select pgq.create_topic('{TOPIC}', {chosen.partitions})")
-            if cell.keeps and kept is None:
-                fill(place)
+            if cell.fill is not None and kept is None:
+                cell.fill(place)
                 kept = database
             bench.checkpoint()
             start = time.monotonic()
@@ -217,7 +241,7 @@ def measure(
             # The first round warms up Spark's classes and compiled code.
             if number > 0:
                 found[system].append(seconds)
-            rate = chosen.rows / seconds
+            rate = rows / seconds
             label = f"round {number}" if number else "warm-up"
             print(f"  {cell.name} {label}: {system} {rate:,.0f}/s", file=sys.stderr, flush=True)
     return found
@@ -233,7 +257,8 @@ def report(results: Mapping[str, Mapping[str, Sequence[float]]], rows: int) -> s
         if cell.name not in results:
             continue
         rates = {
-            name: rows / statistics.median(seconds) for name, seconds in results[cell.name].items()
+            name: (cell.rows or rows) / statistics.median(seconds)
+            for name, seconds in results[cell.name].items()
         }
         reference = rates[next(iter(cell.systems))]
         for name, rate in rates.items():

@@ -31,6 +31,7 @@ NOT_RUN = {
     "guides/http-jwt.md": ["the test starts it with these settings"],
     "guides/schedules.md": ["needs the extension pg_cron"],
     SEVERAL: ["the addresses are others each time"],
+    "guides/spark-cluster.md": ["needs a cluster"] * 6,
     "guides/spark-pipeline.md": [
         "it is installed already",
         "the address is another one each time",

@@ -76,6 +76,7 @@ def test_it_streams(
     stream = (
         spark.readStream.format("pgq")
         .options(url=location[0], user="etl", topic="flights", startingOffsets="earliest")
+        .option("consumerGroup", "routing")
         .load()
     )
     query = (

@@ -18,10 +18,12 @@ from pgq.spark._positions import (
     Log,
     Position,
     advance,
+    pack,
     plan,
     ranges_between,
     resolve,
-    split,
+    sample,
+    task_size,
 )
 
 STRICT = Checks("t", fail_on_data_loss=True)
@@ -187,16 +189,35 @@ def test_a_topic_made_anew() -> None:
 @pytest.mark.parametrize("wanted", [None, 1, 2, 3, 7, 100, 5000])
 def test_tasks_cover_each_message_once(wanted: int | None) -> None:
     ranges = [OffsetRange(0, 1, 1000), OffsetRange(1, 5, 5), OffsetRange(3, 10, 19)]
-    tasks = split(ranges, wanted)
+    size = task_size(1011, wanted)
+    tasks = pack([("readings", part) for part in ranges], size)
     assert len(tasks) >= min(wanted or 1, 1011)
     if wanted is None:
-        assert len(tasks) == 3
+        assert len(tasks) == 1
     read = [
-        (task.partition, offset)
+        (part.partition, offset)
         for task in tasks
-        for offset in range(task.first_offset, task.last_offset + 1)
+        for _, part in task
+        for offset in range(part.first_offset, part.last_offset + 1)
     ]
     assert len(read) == len(set(read)) == 1011
+    lengths = [sum(len(part) for _, part in task) for task in tasks]
+    assert max(lengths) <= size
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_a_task_has_so_many_messages_or_bytes() -> None:
+    assert task_size(10**6, None) == task_size(10**6, None, 100.0) == 250_000
+    assert task_size(10**6, None, 2.0**20) == 128
+    assert task_size(10**6, 10**5, 2.0**20) == 10
+    assert task_size(10**6, None, 2.0**30) == task_size(3, 5) == 1
+
+
+def test_what_tells_how_large_messages_are() -> None:
+    parts = [("a", OffsetRange(0, 1, 600)), ("b", OffsetRange(2, 5, 405))]
+    assert sample(parts) == ("a", OffsetRange(0, 591, 600))
+    assert sample([*parts[:1], ("b", OffsetRange(2, 5, 404))]) is None
+    assert sample([]) is None
 
 
 def test_what_retention_removed_beyond_the_end_of_a_batch() -> None:

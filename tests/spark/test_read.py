@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from pgq.errors import OffsetOutOfRange, UnknownTopic
 from pgq.spark import register
@@ -75,6 +76,29 @@ def test_each_message_is_read_once_and_whole(broker: Any, topic: str, connection
     ).fetchone() or (None,)
     # collect shows the time in the zone of this process
     assert last.timestamp.astimezone(timezone.utc).replace(tzinfo=None) == published
+
+
+def test_json_as_columns(broker: Any, topic: str, connection: Session) -> None:
+    """What is not such JSON is null, and the other columns stay as they are."""
+    connection.execute(
+        "select pgq.publish_batch('readings', partition => 1, bodies => array["
+        "'{\"i\": \"x\"}'::bytea, '{', '\\xff', '[1]'])"
+    )
+    for schema in ("i int, at timestamp", StructType().add("i", "integer").add("at", "timestamp")):
+        frame = broker.read(topic=topic, start={0: 999, 1: 1000}, payload_schema=schema)
+        assert frame.columns[-1] == "payload"
+        rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
+        assert [row.payload and row.payload.i for row in rows] == [None, None, 1000, *[None] * 4]
+        assert bytes(rows[3].value) == b'{"i": "x"}'
+    frame = broker.read(topic=topic, start={0: 1001, 1: 1000}, payload_schema="variant")
+    found = frame.orderBy("offset").selectExpr("payload:i::string", "payload is null")
+    assert [tuple(row) for row in found.collect()] == [
+        ("1000", False),
+        ("x", False),
+        (None, True),
+        (None, True),
+        (None, False),
+    ]
 
 
 def test_what_is_published_later_is_not_in_it(broker: Any, topic: str, connection: Session) -> None:

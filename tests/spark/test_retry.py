@@ -12,7 +12,7 @@ import pytest
 
 from pgq.embedded import Server
 from pgq.spark._commit import commit_tasks
-from pgq.spark._fetch import Database, read_range
+from pgq.spark._fetch import Database, read_ranges
 from pgq.spark._options import Options, parse_options
 from pgq.spark._rows import Rows
 from pgq.spark._send import send
@@ -150,7 +150,7 @@ def test_a_range_is_read_on(one: Frail) -> None:
             " select to_jsonb(repeat('x', 1000)) from generate_series(1, %s)), partition => 0)",
             [ROWS],
         )
-    found = read_range(one.reading, ("readings", OffsetRange(0, 1, ROWS)))
+    found = read_ranges(one.reading, "readings", [OffsetRange(0, 1, 10), OffsetRange(0, 11, ROWS)])
     offsets = next(found)["offset"].to_pylist()
     one.fail()
     assert len(offsets) < ROWS

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.log import committed_offsets
 from support.shards import Shards
 from support.stream import needs_limits
 
@@ -153,6 +154,22 @@ def test_what_is_lost_is_said(query: Query, shards: Shards) -> None:
         query.run()
     assert query.run(failOnDataLoss="false")[1:] == [[(1, 12)]]
     assert query.run()[2:] == []
+
+
+@pytest.mark.slow
+def test_groups_follow_in_each(query: Query, shards: Shards) -> None:
+    """A run begins by noting where the last one has ended."""
+    shards.create(TOPIC)
+    for log in shards.logs:
+        log.create_group(topic=TOPIC, consumer_group="readers")
+    publish(shards, 0, 1, 2)
+    publish(shards, 1, 3)
+    for _ in range(2):
+        query.run(consumerGroup="readers")
+    assert [committed_offsets(log, TOPIC, "readers") for log in shards.logs] == [[2, 0], [1, 0]]
+    shards.logs[1].drop_group(topic=TOPIC, consumer_group="readers")
+    with pytest.raises(Exception, match="cannot be moved in topic 'readings' of shard 1"):
+        query.run(consumerGroup="readers")
 
 
 @pytest.mark.slow

@@ -210,3 +210,22 @@ def test_a_wheel_is_sent_along_and_the_driver_is_a_package(
     assert place.endswith("pgq.zip/pgq/__init__.py")
     assert f"org.postgresql_postgresql-{VERSION}.local.jar" in found["jars"]
     assert_shipped(found, own, topic)
+
+
+def test_an_environment_is_sent_along(
+    cluster: Cluster, wheel: Path, own: Session, location: Location, tmp_path: Path
+) -> None:
+    """The workers unpack it; the driver, which plans with the same ./env, has it in its folder."""
+    python = environment(tmp_path / "driver", DRIVER_NEEDS, wheel)
+    worker = environment(cluster.folder / "env", NEEDS, wheel)
+    archive = shutil.make_archive(str(tmp_path / "env"), "gztar", cluster.folder / "env")
+    topic = new_topic(own)
+    found = submit(
+        cluster,
+        (python, worker.relative_to(cluster.folder)),
+        *("--archives", f"{archive}#env", "--jars", find_jdbc_driver()),
+        *(JOB, location[0], location[1]["user"], topic),
+    )
+    (place,) = found["workers"]
+    assert Path(place).is_relative_to(cluster.folder / "worker0")
+    assert_shipped(found, own, topic)

@@ -178,7 +178,7 @@ def test_timestamps(load: Any, own: Session, clock: Clock) -> None:
 
 def test_tasks(load: Any, own: Session) -> None:
     topic = new_topic(own, partitions=2, messages=4)
-    for wanted, tasks in ((None, 2), (1, 2), (4, 4), (100, 8)):
+    for wanted, tasks in ((None, 1), (1, 1), (3, 4), (4, 4), (100, 8)):
         options = {} if wanted is None else {"minPartitions": wanted}
         frame = load(topic, **options)
         assert frame.rdd.getNumPartitions() == tasks

@@ -93,6 +93,11 @@ def test_counts_begin_at_one(name: str, value: str) -> None:
     assert name in error_of(url=URL, topic="t", **{name: value})
 
 
+def test_a_consumer_group_has_a_name() -> None:
+    assert parsed(consumerGroup=" readers").consumer_group == "readers"
+    assert "'consumerGroup' is empty" in error_of(url=URL, topic="t", consumerGroup=" ")
+
+
 def test_unknown_options_are_named() -> None:
     message = error_of(url=URL, topic="t", startingOffset="earliest", kafka="SECRET")
     assert "'kafka', 'startingoffset'" in message
@@ -249,6 +254,8 @@ def test_options_of_streams_and_batches_are_told_apart() -> None:
         source(**options).reader(SCHEMA)
     with pytest.raises(ValueError, match="maxOffsetsPerTrigger' is for streams"):
         source(maxOffsetsPerTrigger="1").reader(SCHEMA)
+    with pytest.raises(ValueError, match="consumerGroup' is for streams"):
+        source(consumerGroup="readers").reader(SCHEMA)
     with pytest.raises(ValueError, match="must not be 'latest'"):
         source(startingOffsets="latest").reader(SCHEMA)
     source(startingOffsets="latest").streamReader(SCHEMA)

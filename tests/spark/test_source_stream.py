@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from itertools import chain
 from typing import Any
 
@@ -89,6 +90,31 @@ def test_a_stream_begins_at_the_latest(stream: Stream, own: Session) -> None:
     assert stream.batches() == [[(0, 3)], [(0, 4)]]
     query.stop()
     wait_until(lambda: own.execute(planners).fetchone() is None, what="for the connection to end")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("trigger", "refusal"),
+    [
+        ({"realTime": "5 minutes"}, "STREAMING_REAL_TIME_MODE.INPUT_STREAM_NOT_SUPPORTED"),
+        ({"continuous": "1 second"}, "does not support continuous processing"),
+    ],
+)
+def test_triggers_that_spark_refuses(
+    spark: Any, own: Session, location: Any, trigger: dict[str, str], refusal: str
+) -> None:
+    from pyspark.sql.streaming import DataStreamWriter
+
+    from pgq.spark import register
+
+    if next(iter(trigger)) not in signature(DataStreamWriter.trigger).parameters:
+        pytest.skip("this Spark has no such trigger")
+    register(spark)
+    options = {"url": location[0], **location[1], "topic": new_topic(own)}
+    frame = spark.readStream.format("pgq").options(**options).load()
+    with pytest.raises(Exception, match=refusal):
+        sink = frame.writeStream.format("console").outputMode("update")
+        sink.trigger(**trigger).start().awaitTermination()
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ pytest.importorskip("pyspark")
 
 from pgq.errors import OffsetOutOfRange
 from pgq.messages import OffsetRange
-from pgq.spark._positions import Checks, Kept, Log, Position
-from pgq.spark._topics import Topics, advance, ranges, split
+from pgq.spark._positions import Checks, Kept, Log, Position, pack
+from pgq.spark._topics import Topics, advance, ranges
 
 
 def checks(strict: bool = True) -> Any:
@@ -77,9 +77,10 @@ def test_a_limit_is_shared_by_what_waits() -> None:
     assert found == [
         *(("a", OffsetRange(0, 1, 60)), ("b", OffsetRange(0, 1, 30)), ("b", OffsetRange(1, 1, 10))),
     ]
-    assert [(topic, len(part)) for topic, part in split(found, 10)] == [
-        *[("a", 10)] * 6,
-        *[("b", 10)] * 4,
+    assert [[(topic, len(part)) for topic, part in task] for task in pack(found, 40)] == [
+        [("a", 33)],
+        [("a", 27), ("b", 6)],
+        [("b", 24), ("b", 10)],
     ]
 
 

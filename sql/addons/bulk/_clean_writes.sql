@@ -12,11 +12,16 @@ declare
     more boolean;
     target record;
 begin
-    -- Expired writes that were never committed.
+    -- Expired writes that were never committed. The timeout starts again with each staged task.
     for target in
         select w.*
         from pgq.bulk_write as w
         where w.committed_at is null and w.expires_at <= now_at and w.bulk_write_id <@ objects
+            and not exists (
+                select
+                from pgq.staged_task as k
+                where k.write_id = w.write_id and k.staged_at + (w.expires_at - w.begun_at) > now_at
+            )
         order by w.expires_at
         limit most
         for update skip locked

@@ -15,15 +15,26 @@ begin
         return false;
     end if;
 
-    -- An open chunk holds the marker. Keep its write: a repeat that has forgotten it would publish
-    -- the chunk again.
-    if target.committed_at is null and not target.atomic then
-        perform
-        from pgq.published_write as g
-        where g.bulk_write_id = target.bulk_write_id
-        for update skip locked;
+    -- An open chunk holds the marker. Keep its write: it is still being written; and if it is not
+    -- atomic, a repeat that has forgotten it would publish the chunk again.
+    if target.committed_at is null then
+        if target.atomic then
+            perform from pgq.staged_write as s where s.write_id = target.write_id
+            for update skip locked;
+        else
+            perform
+            from pgq.published_write as g
+            where g.bulk_write_id = target.bulk_write_id
+            for update skip locked;
+        end if;
 
-        if not found then
+        -- A marker that is lost is not locked.
+        if not found
+            and (
+                not target.atomic
+                or exists (select from pgq.staged_write as s where s.write_id = target.write_id)
+            )
+        then
             return false;
         end if;
     end if;
@@ -35,4 +46,4 @@ end
 $$;
 
 comment on function pgq._delete_write(bigint) is
-'Forgets a bulk write; false when another transaction has locked it.';
+'Forgets a bulk write; false when another transaction has locked it, or has an open chunk of it.';

@@ -11,7 +11,7 @@ begin
             detail = coalesce(
                 reason,
                 'There is no open write of this id: it was started again under another id, '
-                'aborted or forgotten, or there never was one.'
+                'aborted, or forgotten after its timeout, or there never was one.'
             ),
             hint = 'Start the write again with pgq.begin_write; with the same producer and seq '
                 'nothing is written twice.';

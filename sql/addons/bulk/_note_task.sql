@@ -7,8 +7,8 @@ declare
 begin
     -- The first attempt of a task that commits counts. A concurrent attempt waits here until that
     -- is decided.
-    insert into pgq.staged_task (write_id, task, task_attempt)
-    values (write_id, task, task_attempt)
+    insert into pgq.staged_task (write_id, task, task_attempt, staged_at)
+    values (write_id, task, task_attempt, pgq._clock())
     on conflict do nothing;
 
     if not found then

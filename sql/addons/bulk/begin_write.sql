@@ -59,8 +59,10 @@ id: writers with the old id are refused, and chunks that were published already 
 call does not wait for writers that still have a transaction open under the old id: chunks that they
 stage are never published, and chunks that they publish count as published before. The newest 1000
 writes of a producer are remembered for each topic and queue.
-timeout: cleanup forgets a write that is not committed within this time (default 1 day). The chunks
-that it published stay in the topic or queue, and are published again if the write is begun again.
+timeout: cleanup forgets a write that is not committed within this time (default 1 day). In an
+atomic write, each task that is staged starts the time again, and an open chunk keeps the write. The
+chunks that it published stay in the topic or queue, and are published again if the write is begun
+again.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 neither topic nor queue is given, 22023
 both are, producer without seq or seq without producer, a bad timeout, a seq that is older than
 what is remembered, or a write that was begun with another value of atomic, 40001 above READ

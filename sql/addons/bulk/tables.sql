@@ -39,7 +39,8 @@ comment on column pgq.bulk_write.write_id is
 comment on column pgq.bulk_write.attempt is 'Number of starts, from 1.';
 comment on column pgq.bulk_write.begun_at is 'Time of the last start.';
 comment on column pgq.bulk_write.expires_at is
-'Time from which cleanup forgets the write, if it is still open.';
+'Time from which cleanup forgets the write, if it is still open and no task of it was staged later.
+The timeout of the write is the time between begun_at and this.';
 comment on column pgq.bulk_write.committed_at is 'Time of the commit; null: open.';
 comment on column pgq.bulk_write.messages is
 'Number of messages or jobs that it wrote; null: not committed.';
@@ -85,6 +86,7 @@ create table pgq.staged_task (
     write_id uuid not null,
     task integer not null,
     task_attempt text not null,
+    staged_at timestamptz not null,
     messages bigint,
     primary key (write_id, task)
 );
@@ -92,6 +94,7 @@ create table pgq.staged_task (
 comment on table pgq.staged_task is 'Which attempt of each task of an atomic write counts.';
 comment on column pgq.staged_task.task_attempt is
 'The attempt that staged the first chunk and committed; chunks of others are left out.';
+comment on column pgq.staged_task.staged_at is 'When its first chunk was staged, or its last one.';
 comment on column pgq.staged_task.messages is
 'How many messages the task staged; null: its last chunk has not come.';
 

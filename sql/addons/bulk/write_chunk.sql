@@ -115,11 +115,13 @@ begin
     if last_chunk then
         -- commit_write notices a missing chunk by this number.
         update pgq.staged_task as k
-        set messages = (
-            select sum(c.messages)
-            from pgq.staged_chunk as c
-            where c.write_id = write_chunk.write_id and c.task = write_chunk.task
-        )
+        set
+            staged_at = pgq._clock(),
+            messages = (
+                select sum(c.messages)
+                from pgq.staged_chunk as c
+                where c.write_id = write_chunk.write_id and c.task = write_chunk.task
+            )
         where k.write_id = write_chunk.write_id and k.task = write_chunk.task;
     end if;
     return is_new;

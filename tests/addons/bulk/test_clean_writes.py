@@ -73,6 +73,28 @@ def test_started_again_the_time_starts_again(connection: Session, clock: Clock) 
     assert done(connection)[0] == ("bulk write forgotten", str(write_id))
 
 
+def test_each_task_starts_the_time_again(
+    connection: Session, connect: Connect, clock: Clock
+) -> None:
+    """However long the write takes, and however long a task: its last chunk counts."""
+    topic = new_topic(connection)
+    write_id = begin(connection, topic=topic, timeout=timedelta(hours=2))
+    with connect() as session:
+        stage(session, write_id, numbers(1, 2), last_chunk=False)
+        clock.advance("3 hours")
+        stage(session, write_id, numbers(3, 4), chunk=1)
+    clock.advance("90 minutes")
+    assert done(connection) == []
+    stage(connection, write_id, numbers(5, 6), task=1)
+    clock.advance("119 minutes")
+    assert done(connection) == []
+    clock.advance("1 minute")
+    assert done(connection)[0] == ("bulk write forgotten", str(write_id))
+    error = refused("MQ008", connection.commit_write, write_id=write_id)
+    assert "forgotten after its timeout" in str(error)
+    assert contents_of(connection, topic) == {}
+
+
 def test_a_write_in_progress_keeps_what_is_staged(connection: Session, connect: Connect) -> None:
     """Whatever of it is committed already, and by whom."""
     topic = new_topic(connection)
@@ -121,11 +143,12 @@ def test_a_commit_in_progress_is_left_alone(
     assert connection.commit_write(write_id=write_id).duplicate
 
 
+@MODES
 def test_a_chunk_in_flight_keeps_its_write(
-    connection: Session, connect: Connect, clock: Clock
+    connection: Session, connect: Connect, clock: Clock, atomic: bool
 ) -> None:
-    """One that is published as it comes, past the timeout."""
-    write_id = begin(connection, topic=new_topic(connection), atomic=False)
+    """Past the timeout."""
+    write_id = begin(connection, topic=new_topic(connection), atomic=atomic)
     clock.advance("2 days")
     with connect() as session:
         stage(session, write_id, numbers(1, 2))
@@ -176,24 +199,26 @@ def test_writes_to_what_was_dropped(connection: Session) -> None:
 def test_an_open_chunk_of_an_atomic_write_past_its_timeout(
     connection: Session, connect: Connect, clock: Clock, commits: bool
 ) -> None:
-    """The write is forgotten at once, what the chunk leaves behind when it has ended."""
+    """The write is kept until the chunk has ended, which was staged too long ago by then."""
     topic = new_topic(connection)
     write_id = begin(connection, topic=topic)
     stage(connection, write_id, numbers(1, 2))
     session = connect()
     stage(session, write_id, numbers(3, 4), task=1)
     clock.advance("2 days")
-    assert done(connection) == [("bulk write forgotten", str(write_id))]
     assert done(connection) == []
-    refused("MQ008", connection.commit_write, write_id=write_id)
-    refused("MQ008", lambda: stage(connection, write_id, numbers(5, 6), task=2))
     if commits:
         session.commit()
     else:
         session.rollback()
     assert staged(connection, write_id) == (5 if commits else 3)
-    assert done(connection) == [("staged write removed", str(write_id))]
+    assert done(connection) == [
+        ("bulk write forgotten", str(write_id)),
+        ("staged write removed", str(write_id)),
+    ]
     assert staged(connection) == 0
+    refused("MQ008", connection.commit_write, write_id=write_id)
+    refused("MQ008", lambda: stage(connection, write_id, numbers(5, 6), task=2))
     assert contents_of(connection, topic) == {}
 
 

@@ -327,8 +327,8 @@ def test_ten_thousand_chunks(connection: Session) -> None:
     connection.execute(
         """
         with task as (
-            insert into pgq.staged_task (write_id, task, task_attempt, messages)
-            select %(write_id)s, n, 'a', 1000 from generate_series(0, 9) as n
+            insert into pgq.staged_task (write_id, task, task_attempt, staged_at, messages)
+            select %(write_id)s, n, 'a', now(), 1000 from generate_series(0, 9) as n
             returning write_id, task
         )
 

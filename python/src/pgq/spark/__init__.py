@@ -25,18 +25,23 @@ if int(pyspark.__version__.split(".")[0]) < 4:
 from pgq.spark._client import Pgq, Step
 from pgq.spark._commit import PartlyWritten
 from pgq.spark._json import to_json
+from pgq.spark._lag import Lag, LagListener, PartitionLag, lag
 from pgq.spark._refusals import RowRefused
 from pgq.spark._register import register
 from pgq.spark._source import PgqDataSource
 from pgq.spark._write import WriteResult
 
 __all__ = [
+    "Lag",
+    "LagListener",
+    "PartitionLag",
     "PartlyWritten",
     "Pgq",
     "PgqDataSource",
     "RowRefused",
     "Step",
     "WriteResult",
+    "lag",
     "register",
     "to_json",
 ]

@@ -9,12 +9,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from pgq._extras import install
 from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound
 from pgq.spark._connection import DriverConnection, Location, call, hide_credentials, moment
-from pgq.spark._read import frame_of, ranges_of, view
+from pgq.spark._read import frame_of, ranges_of, view, with_payload
 from pgq.spark._retry import RETRY
 from pgq.spark._several import Bounds, read_all, union, write_all
 from pgq.spark._write import Target, WriteOptions, WriteResult, write
@@ -143,7 +144,8 @@ class Pgq:
 
         ``chunk_rows`` (5000) and ``chunk_bytes`` (4 MB) bound the chunks in which rows travel. Give
         ``expected_messages`` where you know the number, and another one is refused. A write that is
-        not committed within ``timeout``, a day by default, is forgotten by ``cleanup``.
+        not committed within ``timeout``, a day by default, is forgotten by ``cleanup``; the time of
+        an atomic one starts again with each task that was staged.
         """
         options = WriteOptions.given(
             atomic=atomic,
@@ -244,6 +246,7 @@ class Pgq:
         end: Bounds | None = None,
         min_partitions: int | None = None,
         fail_on_data_loss: bool | None = None,
+        payload_schema: str | StructType | None = None,
     ) -> DataFrame:
         """The messages of a topic, with the columns of Spark's Kafka source.
 
@@ -257,42 +260,33 @@ class Pgq:
         earliest and -1 for the latest. The end is not included: a time stands for the first message
         that was published then or later. Of several databases, a list has a bound for each.
 
-        Each range of a partition is read by several tasks: at least ``min_partitions`` in all, and
-        one for each 250,000 messages.
+        At least ``min_partitions`` tasks read. Each reads 250,000 messages or about 128 MB at most,
+        of one partition or of many.
 
         Where retention has removed a part of what is to be read, this or the task that meets it
         fails; with ``fail_on_data_loss=False`` reading goes on with what is there.
+
+        With ``payload_schema`` a column ``payload`` stands beside ``value``: JSON read by a schema
+        of Spark (``"id bigint, name string"``), or ``"variant"``; null where it is not such JSON.
         """
         first: Any = "earliest" if start is None else start
         last: Any = "latest" if end is None else end
         complete = fail_on_data_loss is None or fail_on_data_loss
+        chosen: Any = {"min_partitions": min_partitions, "fail_on_data_loss": complete}
         if self._is_spread:
-            return read_all(
+            frame = read_all(self._spark, self._locations, topic, first, last, **chosen)
+        else:
+            ranges, topic_id = ranges_of(
                 self._spark,
-                self._locations,
+                self._location,
                 topic,
-                first,
-                last,
-                min_partitions=min_partitions,
+                Bound.start("start", topic, first).of_batch("start"),
+                Bound.end("end", topic, last),
                 fail_on_data_loss=complete,
             )
-        ranges, topic_id = ranges_of(
-            self._spark,
-            self._location,
-            topic,
-            Bound.start("start", topic, first).of_batch("start"),
-            Bound.end("end", topic, last),
-            fail_on_data_loss=complete,
-        )
-        return frame_of(
-            self._spark,
-            self._location,
-            topic,
-            ranges,
-            topic_id=topic_id,
-            min_partitions=min_partitions,
-            fail_on_data_loss=complete,
-        )
+            place = self._spark, self._location, topic, ranges
+            frame = frame_of(*place, topic_id=topic_id, **chosen)
+        return frame if payload_schema is None else with_payload(frame, payload_schema)
 
     def watermark(self, *, topic: str) -> datetime:
         """A time before which nothing more will be published to a topic.

@@ -6,13 +6,17 @@ Messages come many in a row, so that making a record batch of them is little wor
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -30,13 +34,12 @@ from pgq.spark._bounds import Moment
 from pgq.spark._options import Options
 from pgq.spark._positions import Checks, Kept, Log
 from pgq.spark._retry import Patience, is_lost
-from pgq.spark._topics import Range
 
 if TYPE_CHECKING:
     import pyarrow
     from typing_extensions import LiteralString
 
-__all__ = ["SCHEMA", "SPREAD_SCHEMA", "Database", "read_range"]
+__all__ = ["SCHEMA", "SPREAD_SCHEMA", "Database", "read_ranges"]
 
 SCHEMA = (
     StructType()
@@ -54,6 +57,9 @@ SPREAD_SCHEMA = StructType([*SCHEMA.fields, StructField("shard", IntegerType())]
 """The same where it is read from several databases."""
 
 Answer = TypeVar("Answer")
+
+BATCH_MESSAGES, BATCH_BYTES = 1000, 1 << 20
+"""A record batch has no more of the server's rows than that one with which it reaches either."""
 
 CALL_ROWS = 4000
 """How many messages a call asks for: the database gathers them before it answers.
@@ -93,15 +99,23 @@ _LOGS_OF_MANY = _LOGS.replace(
 
 # Streamed: while one answer is made into a batch, the server works at the next.
 _MESSAGES = """
-select p.first_offset, p.messages, p.contents, p.keys, p.published_micros, p.headers
-from generate_series(%(first)s::bigint, %(last)s::bigint, %(rows)s) as c (first_offset)
+select r.partition, p.first_offset, p.messages, p.contents, p.keys, p.published_micros, p.headers
+from unnest(%(partitions)s::integer[], %(firsts)s::bigint[], %(lasts)s::bigint[])
+    as r (partition, first_offset, last_offset)
+cross join lateral generate_series(r.first_offset, r.last_offset, %(rows)s) as c (first_offset)
 cross join lateral pgq.fetch_packed(
     topic => %(topic)s,
-    partition => %(partition)s,
+    partition => r.partition,
     first_offset => c.first_offset,
-    last_offset => least(c.first_offset + %(rows)s - 1, %(last)s),
+    last_offset => least(c.first_offset + %(rows)s - 1, r.last_offset),
     first_partition_id => %(topic_id)s
 ) as p
+"""
+
+_AVERAGE = """
+select avg(octet_length(c.content))
+from pgq.fetch_packed(%(topic)s, %(partition)s, %(first)s, %(last)s) as p
+cross join lateral unnest(p.contents) as c (content)
 """
 
 
@@ -128,7 +142,7 @@ class Database:
                 for partition, place in found.partitions.items()
             }
             return replace(found, partitions=kept)
-        log = self._ask(lambda connection: _log_of(connection, topic, moment))
+        log = self.ask(lambda connection: _log_of(connection, topic, moment))
         return self.options.topics.narrowed(topic, log)
 
     def logs(self) -> dict[str, Log]:
@@ -149,6 +163,20 @@ class Database:
             for topic, partitions in found.items()
         }
 
+    def average(self, topic: str, part: OffsetRange) -> float | None:
+        """How many bytes a message of a range has; None where they are gone."""
+        parameters = {
+            "topic": topic,
+            "partition": part.partition,
+            "first": part.first_offset,
+            "last": part.last_offset,
+        }
+        try:
+            [(average,)] = self._rows(_AVERAGE, parameters)
+        except OffsetOutOfRange:
+            return None
+        return float(average)
+
     def topics(self) -> list[str]:
         """The topics that are read."""
         topics = self.options.topics
@@ -163,9 +191,10 @@ class Database:
         return created
 
     def _rows(self, query: LiteralString, parameters: dict[str, Any]) -> list[Any]:
-        return self._ask(lambda connection: connection.execute(query, parameters).fetchall())
+        return self.ask(lambda connection: connection.execute(query, parameters).fetchall())
 
-    def _ask(self, question: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
+    def ask(self, question: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
+        """Ask by a function of the connection, again where the connection is lost."""
         patience = Patience(self.options.retry)
         while True:
             if self._connection is None or self._connection.closed:
@@ -191,33 +220,71 @@ def _log_of(
     return Log(rows[0][4], {row[0]: Kept(*row[1:4]) for row in rows})
 
 
-def read_range(
-    options: Options, place: Range, topic_id: int | None = None
+_idle: dict[str, tuple[float, psycopg.Connection[Any]]] = {}
+"""Connections of this process that no task uses, and since when: Spark runs many tasks in one."""
+
+_FRESH = 1.0
+"""For how many seconds an idle connection needs no check."""
+
+
+@contextmanager
+def _connection(options: Options) -> Iterator[psycopg.Connection[Any]]:
+    """A connection that stays open for the next task, unless something happened to it."""
+    since, connection = _idle.pop(options.conninfo, (0.0, None))
+    if connection is not None and time.monotonic() - since > _FRESH:
+        try:
+            connection.execute("")
+        except psycopg.Error:
+            connection.close()
+    if connection is None or connection.closed:
+        connection = options.connect()
+    try:
+        yield connection
+    finally:
+        if connection.info.transaction_status == TransactionStatus.IDLE:
+            _idle[options.conninfo] = time.monotonic(), connection
+        else:
+            connection.close()
+
+
+def read_ranges(
+    options: Options, topic: str, ranges: Sequence[OffsetRange], topic_id: int | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The messages of a range as record batches of some megabytes at most."""
-    topic, part = place
+    """The messages of some ranges as record batches of some megabytes at most."""
     checks = Checks(topic, options.fail_on_data_loss, options.shard)
-    position = part.first_offset
+    left = deque(ranges)
     patience = Patience(options.retry)
-    while position <= part.last_offset:
-        with closing(options.connect()) as connection:
+    while left:
+        with _connection(options) as connection:
             try:
-                left = OffsetRange(part.partition, position, part.last_offset)
                 for batch in _batches(connection, topic, left, topic_id):
                     yield _shaped(batch, options)
-                    position += batch.num_rows
+                    _pass_over(left, batch.num_rows)
                     patience.reset()
             except OffsetOutOfRange:
+                part = left.popleft()
                 with translated():
                     kept = _log_of(connection, topic).partitions[part.partition]
-                if position >= kept.first:
+                if part.first_offset >= kept.first:
                     raise
-                checks.removed(part.partition, position, min(kept.first, part.last_offset + 1))
-                position = kept.first
+                after = min(kept.first, part.last_offset + 1)
+                checks.removed(part.partition, part.first_offset, after)
+                if after <= part.last_offset:
+                    left.appendleft(replace(part, first_offset=after))
             except psycopg.OperationalError as error:
                 # what was read stays: another connection goes on behind it
                 if not is_lost(error, connection) or not patience.again(error):
                     raise
+
+
+def _pass_over(left: deque[OffsetRange], count: int) -> None:
+    """Take away what was read."""
+    while count:
+        part = left.popleft()
+        taken = min(count, len(part))
+        count -= taken
+        if taken < len(part):
+            left.appendleft(replace(part, first_offset=part.first_offset + taken))
 
 
 def _shaped(batch: pyarrow.RecordBatch, options: Options) -> pyarrow.RecordBatch:
@@ -233,39 +300,77 @@ def _shaped(batch: pyarrow.RecordBatch, options: Options) -> pyarrow.RecordBatch
     return batch.select([name for name in batch.schema.names if name != "headers"])
 
 
+_Packed = tuple[Any, ...]
+"""A row of the answer."""
+
+
 def _batches(
-    connection: psycopg.Connection[Any], topic: str, part: OffsetRange, topic_id: int | None
+    connection: psycopg.Connection[Any],
+    topic: str,
+    ranges: Iterable[OffsetRange],
+    topic_id: int | None,
 ) -> Iterator[pyarrow.RecordBatch]:
+    parts = list(ranges)
+    parameters = {
+        "topic": topic,
+        "partitions": [part.partition for part in parts],
+        "firsts": [part.first_offset for part in parts],
+        "lasts": [part.last_offset for part in parts],
+        "rows": CALL_ROWS,
+        "topic_id": topic_id,
+    }
+    gathered: list[_Packed] = []
+    messages = size = 0
+    try:
+        with translated(), connection.cursor(binary=True) as cursor:
+            for row in cursor.stream(_MESSAGES, parameters):
+                gathered.append(row)
+                messages += row[2]
+                # a row that is not full is one of a small range, or of large messages
+                if messages < BATCH_MESSAGES:
+                    size += sum(map(len, row[3]))
+                if messages >= BATCH_MESSAGES or size >= BATCH_BYTES:
+                    yield _batch(topic, gathered)
+                    gathered, messages, size = [], 0, 0
+    except OffsetOutOfRange:
+        if gathered:
+            yield _batch(topic, gathered)
+        raise
+    if gathered:
+        yield _batch(topic, gathered)
+
+
+def _batch(topic: str, rows: Sequence[_Packed]) -> pyarrow.RecordBatch:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
     header_lists = pa.list_(pa.field("element", header))
-    places = pa.array(range(CALL_ROWS), pa.int64())
-    parameters = {
-        "topic": topic,
-        "partition": part.partition,
-        "first": part.first_offset,
-        "last": part.last_offset,
-        "rows": CALL_ROWS,
-        "topic_id": topic_id,
-    }
-    with translated(), connection.cursor(binary=True) as cursor:
-        for first, count, contents, keys, micros, headers in cursor.stream(_MESSAGES, parameters):
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.nulls(count, pa.binary()) if keys is None else pa.array(keys, pa.binary()),
-                    pa.array(contents, pa.binary()),
-                    pa.repeat(pa.scalar(topic, pa.string()), count),
-                    pa.repeat(pa.scalar(part.partition, pa.int32()), count),
-                    pc.add(places.slice(0, count), pa.scalar(first, pa.int64())),
-                    pa.array(micros, pa.timestamp("us", tz="UTC")),
-                    pa.nulls(count, header_lists)
-                    if headers is None
-                    else pa.array([_headers(text) for text in headers], header_lists),
-                ],
-                names=SCHEMA.fieldNames(),
-            )
+    total = sum(row[2] for row in rows)
+    places = pa.array(range(max(row[2] for row in rows)), pa.int64())
+
+    def joined(column: int, kind: pyarrow.DataType) -> pyarrow.Array:
+        return pa.array(list(chain.from_iterable(row[column] for row in rows)), kind)
+
+    def sparse(column: int, kind: pyarrow.DataType, read: Callable[[Any], Any]) -> pyarrow.Array:
+        """A column that most rows have nothing of."""
+        if all(row[column] is None for row in rows):
+            return pa.nulls(total, kind)
+        lists = (row[column] or [None] * row[2] for row in rows)
+        return pa.array([read(value) for value in chain.from_iterable(lists)], kind)
+
+    return pa.RecordBatch.from_arrays(
+        [
+            sparse(4, pa.binary(), lambda key: key),
+            joined(3, pa.binary()),
+            pa.repeat(pa.scalar(topic, pa.string()), total),
+            pa.concat_arrays([pa.repeat(pa.scalar(row[0], pa.int32()), row[2]) for row in rows]),
+            pa.concat_arrays([pc.add(places.slice(0, row[2]), pa.scalar(row[1])) for row in rows]),
+            joined(5, pa.timestamp("us", tz="UTC")),
+            sparse(6, header_lists, _headers),
+        ],
+        names=SCHEMA.fieldNames(),
+    )
 
 
 def _headers(text: str | None) -> list[dict[str, Any]] | None:

@@ -16,7 +16,7 @@ from pgq.spark._place import VIEW, WRITING, connect, conninfo_of, known, length,
 from pgq.spark._retry import RETRY
 from pgq.spark._topics import Bounds, Topics
 
-__all__ = ["Options", "count", "options_of_shards", "parse_options"]
+__all__ = ["Options", "count", "name_of", "options_of_shards", "parse_options"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,23 @@ class Options:
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = True
+    consumer_group: str | None = None
     retry: float = RETRY
     shard: int | None = None
     """Which database this is for, where what is read is spread over several."""
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Those that need to know where a batch starts."""
+        return {
+            "maxOffsetsPerTrigger": self.max_offsets,
+            "minOffsetsPerTrigger": self.min_offsets,
+        }
+
+    @property
+    def of_streams(self) -> dict[str, object]:
+        """Those that a batch has not."""
+        return {**self.limits, "consumerGroup": self.consumer_group}
 
     def connect(self) -> psycopg.Connection[Any]:
         """A connection in autocommit that a pooler may serve."""
@@ -59,6 +73,7 @@ _NAMES = (
     "minPartitions",
     "failOnDataLoss",
     "includeHeaders",
+    "consumerGroup",
 )
 _DIVIDED = (
     "startingOffsets",
@@ -120,6 +135,7 @@ def parse_options(options: Mapping[str, str], shard: int | None = None) -> Optio
         min_partitions=count(given, "minPartitions"),
         fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
         include_headers=_flag(given, "includeHeaders", default=True),
+        consumer_group=name_of(given, "consumerGroup"),
         retry=retry_of(given),
         shard=shard,
     )
@@ -230,7 +246,17 @@ def _times(name: str, topic: str, part: Mapping[str, Any]) -> Bound:
         ) from None
 
 
-# ---------------------------------------------------------------------------- numbers
+# ---------------------------------------------------------------------------- values
+
+
+def name_of(given: Mapping[str, str], name: str) -> str | None:
+    """A text that is not empty."""
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    if not text.strip():
+        raise refused(name, "is empty")
+    return text.strip()
 
 
 def count(given: Mapping[str, str], name: str) -> int | None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pgq.errors import OffsetOutOfRange
@@ -22,19 +21,23 @@ __all__ = [
     "Position",
     "advance",
     "by_name",
-    "cut",
     "moved",
+    "pack",
     "plan",
     "prorate",
-    "range_size",
     "ranges_between",
     "resolve",
-    "split",
+    "sample",
+    "task_size",
     "waiting_in",
 ]
 
-RANGE_SIZE = 250_000
-"""How many messages a task reads at most unless the caller wants more tasks."""
+TASK_MESSAGES, TASK_BYTES = 250_000, 128 << 20
+"""What a task reads at most unless the caller wants more tasks; of bytes about."""
+
+_UNASKED, _SAMPLE = 1000, 10
+
+Place = TypeVar("Place")
 
 _log = logging.getLogger("pgq.spark")
 
@@ -250,25 +253,42 @@ def ranges_between(start: Position, end: Position, log: Log, checks: Checks) -> 
     return found
 
 
-def split(ranges: Sequence[OffsetRange], min_partitions: int | None) -> list[OffsetRange]:
-    """A range for each task: none too long, and as many as wanted where there are the messages."""
-    size = range_size(ranges, min_partitions)
-    return [part for whole in ranges for part in cut(whole, size)]
+def sample(found: Sequence[tuple[Place, OffsetRange]]) -> tuple[Place, OffsetRange] | None:
+    """Messages that tell how large others are; None where one task can take all in any case."""
+    if sum(len(part) for _, part in found) <= _UNASKED:
+        return None
+    place, longest = max(found, key=lambda one: len(one[1]))
+    first = max(longest.first_offset, longest.last_offset - _SAMPLE + 1)
+    return place, replace(longest, first_offset=first)
 
 
-def range_size(ranges: Sequence[OffsetRange], min_partitions: int | None) -> int:
-    """How many messages a task reads at most."""
-    size = RANGE_SIZE
-    if min_partitions is not None and min_partitions > len(ranges):
-        size = max(1, min(size, sum(map(len, ranges)) // min_partitions))
-    return size
+def task_size(messages: int, min_partitions: int | None, average: float | None = None) -> int:
+    """How many messages a task reads at most, ``average`` bytes each where that is known."""
+    size = TASK_MESSAGES
+    if average:
+        size = min(size, int(TASK_BYTES / average))
+    if min_partitions is not None:
+        size = min(size, messages // min_partitions)
+    return max(1, size)
 
 
-def cut(whole: OffsetRange, size: int) -> list[OffsetRange]:
-    """Ranges of nearly one length, of at most ``size`` messages."""
-    parts = -(-len(whole) // size)
-    bounds = [whole.first_offset + len(whole) * part // parts for part in range(parts + 1)]
-    return [OffsetRange(whole.partition, first, after - 1) for first, after in pairwise(bounds)]
+def pack(
+    found: Sequence[tuple[Place, OffsetRange]], size: int
+) -> list[list[tuple[Place, OffsetRange]]]:
+    """Tasks of nearly one length, of at most ``size`` messages: of ranges, and of parts of them."""
+    total = sum(len(whole) for _, whole in found)
+    count = -(-total // size)
+    tasks: list[list[tuple[Place, OffsetRange]]] = [[] for _ in range(count)]
+    begin = 0
+    for place, whole in found:
+        first = whole.first_offset
+        while first <= whole.last_offset:
+            task = ((begin + 1) * count - 1) // total
+            length = min(whole.last_offset - first + 1, total * (task + 1) // count - begin)
+            part = OffsetRange(whole.partition, first, first + length - 1)
+            tasks[task].append((place, part))
+            first, begin = first + length, begin + length
+    return tasks
 
 
 # ---------------------------------------------------------------------------- streams
@@ -319,11 +339,11 @@ def moved(start: Position, begins: Mapping[int, int], counts: Mapping[int, int])
     return Position(start.topic_id, {**start.offsets, **ends}, began)
 
 
-Place = TypeVar("Place", int, tuple[str, int])
+Part = TypeVar("Part", int, tuple[str, int])
 """A partition, or one of a topic."""
 
 
-def prorate(waiting: Mapping[Place, int], limit: int | None, *, turn: int) -> dict[Place, int]:
+def prorate(waiting: Mapping[Part, int], limit: int | None, *, turn: int) -> dict[Part, int]:
     """Share ``limit`` among partitions, in proportion to what waits in each.
 
     What rounding leaves goes to those that got least; among equals ``turn`` decides, which differs

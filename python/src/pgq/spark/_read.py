@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from pgq.errors import UnknownQueue
+from pgq.errors import OffsetOutOfRange, UnknownQueue
 from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound, Moment
 from pgq.spark._connection import Arguments, Location, call, quoted
 from pgq.spark._fetch import CALL_ROWS
-from pgq.spark._positions import Checks, Kept, Log, plan, split
+from pgq.spark._positions import Checks, Kept, Log, pack, plan, sample, task_size
 
-__all__ = ["checked", "frame_of", "messages_of", "ranges_of", "view"]
+__all__ = ["frame_of", "frames_of", "ranges_of", "view", "with_payload"]
 
 FETCH_SIZE = 10_000
 
@@ -74,50 +76,82 @@ def frame_of(
     min_partitions: int | None = None,
     fail_on_data_loss: bool = True,
 ) -> DataFrame:
-    """A DataFrame of these messages, read by a task for each part of a range.
+    """A DataFrame of these messages, read by few tasks.
 
     ``topic_id`` is that of the topic when the ranges were planned: where another one has its name
     when they are read, the tasks fail.
     """
-    parts = split(ranges, checked(min_partitions))
-    return messages_of(
-        spark, location, topic, parts, topic_id=topic_id, fail_on_data_loss=fail_on_data_loss
+    [frame] = frames_of(
+        spark,
+        topic,
+        [(location, ranges, topic_id)],
+        min_partitions=min_partitions,
+        fail_on_data_loss=fail_on_data_loss,
     )
+    return frame
 
 
-def checked(min_partitions: int | None) -> int | None:
-    """Refuse a number of tasks that there cannot be."""
+def frames_of(
+    spark: SparkSession,
+    topic: str,
+    planned: Sequence[tuple[Location, Sequence[OffsetRange], int | None]],
+    *,
+    min_partitions: int | None,
+    fail_on_data_loss: bool,
+) -> list[DataFrame]:
+    """The same of several databases, a DataFrame for each, with tasks of one size."""
     if min_partitions is not None and min_partitions < 1:
         raise ValueError("min_partitions must be at least 1")
-    return min_partitions
+    found = [(location, part) for location, ranges, _ in planned for part in ranges]
+    average = None
+    if sampled := sample(found):
+        average = _average(spark, topic, *sampled)
+    size = task_size(sum(len(part) for _, part in found), min_partitions, average)
+    frames = []
+    for location, ranges, topic_id in planned:
+        tasks = pack([(None, part) for part in ranges], size)
+        rows = spark.read.jdbc(
+            location.url,
+            _query(topic, tasks, topic_id, fail_on_data_loss),
+            predicates=[f"task = {number}" for number in range(len(tasks))] or ["false"],
+            properties={**location.options(), "fetchsize": str(FETCH_ROWS)},
+        )
+        frames.append(_unpacked(rows, topic))
+    return frames
 
 
-def messages_of(
-    spark: SparkSession,
-    location: Location,
-    topic: str,
-    parts: Sequence[OffsetRange],
-    *,
-    topic_id: int | None,
-    fail_on_data_loss: bool,
-) -> DataFrame:
-    """A DataFrame that a task reads for each of these parts."""
-    rows = spark.read.jdbc(
-        location.url,
-        _query(topic, parts, topic_id, fail_on_data_loss),
-        predicates=[f"task = {number}" for number in range(len(parts))] or ["false"],
-        properties={**location.options(), "fetchsize": str(FETCH_ROWS)},
-    )
-    return _unpacked(rows, topic)
+def _average(
+    spark: SparkSession, topic: str, location: Location, part: OffsetRange
+) -> float | None:
+    """How many bytes a message of a range has; None where they are gone."""
+    arguments: Arguments = {
+        "topic": ("text", topic),
+        "partition": ("integer", part.partition),
+        "first_offset": ("bigint", part.first_offset),
+        "last_offset": ("bigint", part.last_offset),
+    }
+    try:
+        rows = call(spark, location, "fetch_packed", arguments)
+    except Exception as error:
+        # with Spark Connect the error is only a text
+        if not isinstance(error, OffsetOutOfRange) and OffsetOutOfRange.sqlstate not in str(error):
+            raise
+        return None
+    # in JSON as \x and two digits for each byte
+    return statistics.mean(len(content) / 2 - 1 for row in rows for content in row["contents"])
 
 
 def _query(
-    topic: str, parts: Sequence[OffsetRange], topic_id: int | None, fail_on_data_loss: bool
+    topic: str,
+    tasks: Sequence[Sequence[tuple[None, OffsetRange]]],
+    topic_id: int | None,
+    fail_on_data_loss: bool,
 ) -> str:
     """The messages in rows of many, with the number of the task that reads them."""
-    tasks = ", ".join(
+    places = ", ".join(
         f"({number}, {part.partition}, {part.first_offset}::bigint, {part.last_offset}::bigint)"
-        for number, part in enumerate(parts)
+        for number, task in enumerate(tasks)
+        for _, part in task
     )
     first, kept = "t.first_offset", ""
     if not fail_on_data_loss:
@@ -125,7 +159,7 @@ def _query(
         kept = f"inner join pgq.list_offsets({quoted(topic)}) as o on o.partition = t.partition"
     return f"""(
         select t.task, t.partition, p.*
-        from (values {tasks or "(0, 0, 1::bigint, 0::bigint)"})
+        from (values {places or "(0, 0, 1::bigint, 0::bigint)"})
             as t (task, partition, first_offset, last_offset)
         {kept}
         cross join lateral generate_series({first}, t.last_offset, {CALL_ROWS}) as c (first_offset)
@@ -171,6 +205,14 @@ def _unpacked(rows: DataFrame, topic: str) -> DataFrame:
             " transform(from_json(message.headers, 'array<array<string>>'),"
             " e -> struct(e[0] as key, cast(e[1] as binary) as value)) end"
         ).alias("headers"),
+    )
+
+
+def with_payload(frame: DataFrame, schema: str | StructType) -> DataFrame:
+    """With the JSON of ``value`` as a column ``payload``."""
+    text = F.col("value").cast("string")
+    return frame.withColumn(
+        "payload", F.try_parse_json(text) if schema == "variant" else F.from_json(text, schema)
     )
 
 

@@ -19,8 +19,7 @@ from pyspark.sql import functions as F
 from pgq.spark._bounds import Bound, Where
 from pgq.spark._commit import abort_tasks, commit_tasks
 from pgq.spark._connection import Location, call, hide_credentials, is_classic
-from pgq.spark._positions import cut, range_size
-from pgq.spark._read import checked, messages_of, ranges_of
+from pgq.spark._read import frames_of, ranges_of
 from pgq.spark._refusals import RowRefused, checker
 from pgq.spark._send import State, send
 from pgq.spark._spread import check_distinct
@@ -53,7 +52,6 @@ def read_all(
     fail_on_data_loss: bool,
 ) -> DataFrame:
     """The messages of a topic in all databases, with the number of each as the column shard."""
-    checked(min_partitions)
     starts, ends = _each("start", start, locations), _each("end", end, locations)
     created = []
     for location in locations:
@@ -72,19 +70,18 @@ def read_all(
         )
         for shard, location in enumerate(locations)
     ]
-    size = range_size([part for ranges, _ in found for part in ranges], min_partitions)
+    planned = [
+        (location, ranges, topic_id)
+        for location, (ranges, topic_id) in zip(locations, found, strict=True)
+    ]
     return union(
-        [
-            messages_of(
-                spark,
-                location,
-                topic,
-                [part for whole in ranges for part in cut(whole, size)],
-                topic_id=topic_id,
-                fail_on_data_loss=fail_on_data_loss,
-            )
-            for location, (ranges, topic_id) in zip(locations, found, strict=True)
-        ]
+        frames_of(
+            spark,
+            topic,
+            planned,
+            min_partitions=min_partitions,
+            fail_on_data_loss=fail_on_data_loss,
+        )
     )
 
 

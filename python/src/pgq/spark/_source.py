@@ -1,10 +1,10 @@
 """The Spark data source ``pgq``: a topic as a DataFrame or a stream, with Kafka's option names.
 
 Python workers have no JVM, so this reads by psycopg, not by JDBC; the database sees calls of
-list_offsets, check_range and fetch_packed, and nothing is written to it. Where a stream stands is
-known to its checkpoint alone. It is written as Kafka's source writes it, the next offset of each
-partition, with the id of the topic's first partition beside it, which tells a topic from a later
-one of the same name::
+list_offsets, check_range and fetch_packed, and nothing is written to it but the position of a
+consumer group, for others. Where a stream stands is known to its checkpoint alone. It is written as
+Kafka's source writes it, the next offset of each partition, with the id of the topic's first
+partition beside it, which tells a topic from a later one of the same name::
 
     {"readings": {"0": 15, "1": 9}, "@id": 3}
 
@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pyspark
 from pyspark.sql.datasource import (
     DataSource,
@@ -32,20 +30,22 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pgq.spark._batch import BatchReader, FilteringReader, planned_ahead
 from pgq.spark._bounds import Bound, refused
-from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database, read_range
+from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database
+from pgq.spark._group import FollowingGroup
 from pgq.spark._options import Options, options_of_shards
-from pgq.spark._positions import Checks, Log, Position, plan, resolve
+from pgq.spark._positions import Checks, Log, Position, resolve
 from pgq.spark._spread import (
     HAS_LIMITS,
     Plan,
-    check_distinct,
     default_limit,
     max_rows,
+    read_task,
     spread_reader,
     tasks_of,
 )
-from pgq.spark._topics import Bounds, Positions, Range, advance
+from pgq.spark._topics import Bounds, Positions, advance
 from pgq.spark._topics import ranges as ranges_of_topics
 from pgq.spark._write_options import parse_writer_options
 from pgq.spark._writer import BatchWriter, stream_writer
@@ -59,53 +59,7 @@ if HAS_LIMITS:
 KEEPS_PLANS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 """Whether a DataFrame that is used twice is planned once. Spark 4.0 plans it for each action."""
 
-__all__ = ["PgqDataSource"]
-
-
-class _BatchReader(DataSourceReader):
-    """Reads what lies between two positions when the query is planned."""
-
-    def __init__(
-        self, shards: Sequence[Options], planned: Sequence[InputPartition] | None = None
-    ) -> None:
-        self._shards = shards
-        self._planned = planned
-
-    def partitions(self) -> Sequence[InputPartition]:
-        if self._planned is not None:
-            return self._planned
-        databases = [Database(options) for options in self._shards]
-        try:
-            if len(databases) > 1:
-                check_distinct([database.created() for database in databases])
-            return tasks_of([_planned_by(database) for database in databases], self._shards[0])
-        finally:
-            for database in databases:
-                database.close()
-
-    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        # Spark makes one task, without a range, where there is nothing to read; before 4.2 even
-        # without a partition.
-        if partition is None or partition.value is None:
-            return iter(())
-        shard, place, topic_id = partition.value
-        return read_range(self._shards[shard], place, topic_id)
-
-
-def _planned_by(database: Database) -> Plan:
-    """What a batch reads of a database."""
-    options = database.options
-    start = options.start or Bounds(Bound(earliest=True))
-    end = options.end or Bounds(Bound())
-    ranges: list[Range] = []
-    ids: dict[str, int | None] = {}
-    for topic in database.topics():
-        checks = Checks(topic, options.fail_on_data_loss, options.shard)
-        # Asked first: if another topic takes the name meanwhile, the tasks find that out.
-        ids[topic] = database.log(topic).topic_id
-        log_at = partial(database.log, topic)
-        ranges += [(topic, part) for part in plan(start.of(topic), end.of(topic), log_at, checks)]
-    return ranges, ids
+__all__ = ["KEEPS_PLANS", "FilteringDataSource", "PgqDataSource"]
 
 
 class _AllChecks(dict[str, Checks]):
@@ -126,6 +80,7 @@ class _StreamReader(DataSourceStreamReader):
         self._topics = options.topics
         self._checks = _AllChecks(options)
         self._database = Database(options)
+        self._group = FollowingGroup(self._database)
         self._initial: Positions | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -138,11 +93,11 @@ class _StreamReader(DataSourceStreamReader):
         """What lies between two positions."""
         first, after = self._topics.from_json(start), self._topics.from_json(end)
         found = ranges_of_topics(first, after, self._database.logs(), self._checks)
-        return found, {topic: position.topic_id for topic, position in after.items()}
+        ids = {topic: position.topic_id for topic, position in after.items()}
+        return Plan(self._database, found, ids)
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        _, place, topic_id = partition.value
-        return read_range(self._options, place, topic_id)
+        return read_task([self._options], partition.value)
 
     def created(self) -> str | None:
         """What tells the database from others."""
@@ -162,6 +117,12 @@ class _StreamReader(DataSourceStreamReader):
                 positions[topic] = Position(found.topic_id, found.offsets, found.offsets)
             self._initial = positions
         return self._initial
+
+    def _logs(self, done: Positions) -> dict[str, Log]:
+        """What the topics have; all before the positions has been processed."""
+        logs = self._database.logs()
+        self._group.note(done, logs)
+        return logs
 
     def _latest(self) -> dict[str, Position]:
         return {
@@ -185,7 +146,7 @@ class _PlainStreamReader(_StreamReader):
         # in the very form that Spark knows already, so that it makes no batch.
         form = self.initialOffset() if self._seen is None else self._seen
         start = self._topics.from_json(form)
-        end, _ = advance(start, self._database.logs(), self._checks, limit=None)
+        end, _ = advance(start, self._logs(start), self._checks, limit=None)
         return form if end == start else self._topics.as_json(end)
 
     def planned(self, start: dict[str, Any], end: dict[str, Any]) -> Plan:
@@ -221,7 +182,7 @@ if HAS_LIMITS:
             """
             first = self._topics.from_json(start)
             end, waiting = advance(
-                first, self._database.logs(), self._checks, limit=limit, target=self._target
+                first, self._logs(first), self._checks, limit=limit, target=self._target
             )
             return start if end == first else self._topics.as_json(end), waiting
 
@@ -240,35 +201,15 @@ if HAS_LIMITS:
             return False
 
 
-def _limits(options: Options) -> dict[str, int | None]:
-    """The options that need to know where a batch starts."""
-    return {
-        "maxOffsetsPerTrigger": options.max_offsets,
-        "minOffsetsPerTrigger": options.min_offsets,
-    }
-
-
 def _check_version(options: Options) -> None:
     """Refuse what this version of Spark cannot do."""
-    for name, value in _limits(options).items():
+    for name, value in options.limits.items():
         if value is not None and not HAS_LIMITS:
             raise refused(
                 name,
                 f"needs Spark 4.2 or newer, this is {pyspark.__version__}: before that Spark does "
                 "not tell a source where a batch starts. Leave it out, or use Pgq.consume",
             )
-
-
-def _planned(shards: Sequence[Options]) -> Sequence[InputPartition] | None:
-    """What a batch reads, planned ahead, so that each action reads the same.
-
-    None where there is nothing to plan: nobody knows yet whether a stream is meant, and an error of
-    a batch is that of its job, as in other versions.
-    """
-    try:
-        return _BatchReader(shards).partitions()
-    except (psycopg.Error, ValueError):
-        return None
 
 
 class PgqDataSource(DataSource):
@@ -311,12 +252,15 @@ class PgqDataSource(DataSource):
         How many messages a micro-batch of a stream has at most, and at least unless it has waited
         for so long (``15m``). Needs Spark 4.2; before that load() refuses it.
     ``minPartitions``
-        How many tasks read at least; each reads 250,000 messages at most.
+        How many tasks read at least. Each reads 250,000 messages or about 128 MB at most, of
+        one partition or of many.
     ``failOnDataLoss``
         By default messages that retention removed before they were read are an error, and so is a
         topic that was dropped, or dropped and created again, or has less than was read already.
         With false, reading goes on with what is there, and no message is read twice.
 
+    ``consumerGroup``
+        Shows the position of a stream in this group, which no other consumer may use.
     ``includeHeaders``
         With false there is no column ``headers``.
     ``retryTimeout``
@@ -330,6 +274,7 @@ class PgqDataSource(DataSource):
     """
 
     _planned: Sequence[InputPartition] | None = None
+    _batch_reader: type[BatchReader] = BatchReader
 
     @classmethod
     def name(cls) -> str:
@@ -340,18 +285,18 @@ class PgqDataSource(DataSource):
         shards = options_of_shards(self.options)
         _check_version(shards[0])
         if not KEEPS_PLANS:
-            self._planned = _planned(shards)
+            self._planned = planned_ahead(shards)
         return _schema(shards)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         shards = self._parsed(schema)
-        for name, value in _limits(shards[0]).items():
+        for name, value in shards[0].of_streams.items():
             if value is not None:
-                raise refused(name, "is for streams: a batch has endingOffsets")
+                raise refused(name, "is for streams, and this is a batch")
         for options in shards:
             for bound in [] if options.start is None else options.start.all():
                 bound.of_batch("startingOffsets")
-        return _BatchReader(shards, self._planned)
+        return self._batch_reader(shards, self._planned)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         shards = self._parsed(schema)
@@ -386,6 +331,12 @@ class PgqDataSource(DataSource):
         if schema != _schema(shards):
             raise ValueError("the data source pgq has a schema of its own: leave out schema(…)")
         return shards
+
+
+class FilteringDataSource(PgqDataSource):
+    """The same for sessions that hand conditions to sources written in Python."""
+
+    _batch_reader = FilteringReader
 
 
 def _schema(shards: Sequence[Options]) -> StructType:

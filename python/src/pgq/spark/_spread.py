@@ -13,15 +13,18 @@ several: the position of a single database is that of the first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pgq.messages import OffsetRange
 from pgq.spark._bounds import CREATED, ID, SHARDS, taken_away
-from pgq.spark._fetch import read_range
+from pgq.spark._fetch import Database, read_ranges
 from pgq.spark._options import Options
-from pgq.spark._positions import prorate
-from pgq.spark._topics import Range, split
+from pgq.spark._positions import pack, prorate, sample, task_size
+from pgq.spark._topics import Range
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,6 +47,7 @@ __all__ = [
     "check_distinct",
     "default_limit",
     "max_rows",
+    "read_task",
     "spread_reader",
     "tasks_of",
 ]
@@ -51,22 +55,45 @@ __all__ = [
 NOTHING: dict[str, Any] = {ID: {}}
 """The position in a database that nothing was read of: its topics begin where they begin."""
 
-Plan = tuple[Sequence[Range], Mapping[str, int | None]]
-"""What is read of a database, and the ids of the topics."""
+
+@dataclass(frozen=True)
+class Plan:
+    """What is read of a database."""
+
+    database: Database
+    ranges: Sequence[Range]
+    ids: Mapping[str, int | None]
+    """Those of the topics: where another one has the name by then, the task fails."""
+
+
+Task = list[tuple[int, str, list[OffsetRange], "int | None"]]
+"""Ranges by database and topic, with the topic's id."""
 
 
 def tasks_of(plans: Sequence[Plan], options: Options) -> list[InputPartition]:
-    """A task for each part of a range, with the number of its database and the id of its topic.
-
-    Where another topic has the name by then, the task fails.
-    """
+    """Tasks that have much the same to do: small ranges go together, a large one is divided."""
     found = [
-        ((shard, topic), part) for shard, (ranges, _) in enumerate(plans) for topic, part in ranges
+        ((shard, topic), part) for shard, plan in enumerate(plans) for topic, part in plan.ranges
     ]
-    return [
-        InputPartition((shard, (topic, part), plans[shard][1][topic]))
-        for (shard, topic), part in split(found, options.min_partitions)
-    ]
+    average = None
+    if sampled := sample(found):
+        (shard, topic), part = sampled
+        average = plans[shard].database.average(topic, part)
+    size = task_size(sum(len(part) for _, part in found), options.min_partitions, average)
+    tasks = []
+    for parts in pack(found, size):
+        task: Task = []
+        for (shard, topic), places in groupby(parts, key=lambda place: place[0]):
+            ranges = [part for _, part in places]
+            task.append((shard, topic, ranges, plans[shard].ids[topic]))
+        tasks.append(InputPartition(task))
+    return tasks
+
+
+def read_task(shards: Sequence[Options], task: Task) -> Iterator[pyarrow.RecordBatch]:
+    """All messages of a task."""
+    for shard, topic, ranges, topic_id in task:
+        yield from read_ranges(shards[shard], topic, ranges, topic_id)
 
 
 def check_distinct(created: Sequence[str | None]) -> None:
@@ -97,8 +124,7 @@ class _SpreadReader(DataSourceStreamReader):
         return tasks_of(plans, self._shards[0])
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        shard, place, topic_id = partition.value
-        return read_range(self._shards[shard], place, topic_id)
+        return read_task(self._shards, partition.value)
 
     def stop(self) -> None:
         for reader in self._readers:

@@ -15,9 +15,9 @@ Where a topic came later, the end of its first batch says where that began, in `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from pgq.messages import OffsetRange
 from pgq.spark._bounds import FROM, ID, SHARDS, Bound, taken_away
@@ -27,15 +27,13 @@ from pgq.spark._positions import (
     Log,
     Position,
     by_name,
-    cut,
     moved,
     prorate,
-    range_size,
     ranges_between,
     waiting_in,
 )
 
-__all__ = ["Bounds", "Positions", "Range", "Topics", "advance", "beginning", "ranges", "split"]
+__all__ = ["Bounds", "Positions", "Range", "Topics", "advance", "beginning", "ranges"]
 
 Positions = Mapping[str, Position]
 """Where a query stands, by topic."""
@@ -154,17 +152,6 @@ def ranges(
         between = ranges_between(first, after, log, checks[topic])
         found += [(topic, part) for part in between]
     return found
-
-
-Place = TypeVar("Place")
-
-
-def split(
-    found: Sequence[tuple[Place, OffsetRange]], min_partitions: int | None
-) -> list[tuple[Place, OffsetRange]]:
-    """A range for each task: none too long, and as many as wanted where there are the messages."""
-    size = range_size([part for _, part in found], min_partitions)
-    return [(place, part) for place, whole in found for part in cut(whole, size)]
 
 
 def advance(

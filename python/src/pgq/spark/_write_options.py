@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from pgq.spark._bounds import refused
-from pgq.spark._options import count
+from pgq.spark._options import count, name_of
 from pgq.spark._place import WRITING, connect, conninfo_of, known, retry_of, urls_of
 from pgq.spark._retry import RETRY
 
@@ -55,21 +55,21 @@ def parse_writer_options(options: Mapping[str, str], *, streaming: bool) -> Writ
     given = known(
         {name: value for name, value in options.items() if name.lower() not in _OF_SPARK}, WRITING
     )
-    topic, queue = _name(given, "topic"), _name(given, "queue")
+    topic, queue = name_of(given, "topic"), name_of(given, "queue")
     if topic is not None and queue is not None:
         raise refused("topic", "and 'queue' are both given: a write goes to one of them")
     if queue is None:
         for name in ("delay", "priority"):
             if name in given:
                 raise refused(name, "is for jobs: it needs 'queue'")
-    producer, seq = _name(given, "producer"), _integer(given, "seq")
+    producer, seq = name_of(given, "producer"), _integer(given, "seq")
     if streaming:
         for name in ("seq", "expectedMessages"):
             if name.lower() in given:
                 raise refused(name, "is for batches: in a stream each micro-batch has its own")
     elif (producer is None) != (seq is None):
         raise refused("producer", "and 'seq' name a write together: give both, or neither")
-    bad_rows_topic = _name(given, "badRowsTopic")
+    bad_rows_topic = name_of(given, "badRowsTopic")
     if bad_rows_topic is not None and bad_rows_topic in (topic, queue):
         raise refused("badRowsTopic", "is where all rows go: give another topic")
     urls = urls_of(given)
@@ -81,9 +81,9 @@ def parse_writer_options(options: Mapping[str, str], *, streaming: bool) -> Writ
         producer=producer,
         seq=seq,
         value_is_json=_is_json(given),
-        delay=_name(given, "delay"),
+        delay=name_of(given, "delay"),
         priority=_integer(given, "priority"),
-        timeout=_name(given, "timeout"),
+        timeout=name_of(given, "timeout"),
         chunk_rows=count(given, "chunkRows") or WriterOptions.chunk_rows,
         chunk_bytes=count(given, "chunkBytes") or WriterOptions.chunk_bytes,
         expected_messages=_integer(given, "expectedMessages"),
@@ -91,15 +91,6 @@ def parse_writer_options(options: Mapping[str, str], *, streaming: bool) -> Writ
         bad_rows_topic=bad_rows_topic,
         retry=retry_of(given),
     )
-
-
-def _name(given: Mapping[str, str], name: str) -> str | None:
-    text = given.get(name.lower())
-    if text is None:
-        return None
-    if not text.strip():
-        raise refused(name, "is empty")
-    return text.strip()
 
 
 def _integer(given: Mapping[str, str], name: str) -> int | None:
