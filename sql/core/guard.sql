@@ -9,7 +9,7 @@ begin
         raise exception 'the database has the encoding SQL_ASCII, which cannot hold JSON escapes'
             using errcode = '0A000',
                 detail = 'It stores what it is given, and programs get bytes instead of texts.',
-                hint = 'Create it with encoding ''UTF8'' template template0.';
+                hint = 'create database NAME encoding ''UTF8'' template template0;';
     end if;
     if to_regnamespace('pgq') is null then
         return;

@@ -75,8 +75,8 @@ def test_what_is_hidden_is_as_what_is_not_there(
     for call, kind in (("enqueue", "queue"), ("publish", "topic")):
         said = {pgq(call, name, "1").err.replace(name, "NAME") for name in ("closed", "nowhere")}
         assert said == {
-            f'pgq: unknown {kind} "NAME"; HINT: Create it with pgq {kind}s create; if others see '
-            "it, ask for pgq access grant.\n"
+            f'pgq: unknown {kind} "NAME"; HINT: pgq {kind}s create creates it; if it exists, '
+            "this role needs pgq access grant.\n"
         }
         client.admin.grant_access(ROLE, "publish", **{kind: "closed"})
         assert pgq(call, "closed", "1").status == 0

@@ -46,8 +46,8 @@ def test_topics(pgq: Run, client: Client) -> None:
     assert line.split()[:2] == ["orders", "3"]
     for family in ("topic", "queue"):
         assert pgq(f"{family}s", "show", "mial").err == (
-            f'pgq: unknown {family} "mial"; HINT: Create it with pgq {family}s create; if others '
-            "see it, ask for pgq access grant.\n"
+            f'pgq: unknown {family} "mial"; HINT: pgq {family}s create creates it; if it exists, '
+            "this role needs pgq access grant.\n"
         )
 
 

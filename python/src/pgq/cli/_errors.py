@@ -70,8 +70,8 @@ class UsageError(CommandError):
 def unknown(kind: str, name: str) -> CommandError:
     """There is no topic, or queue, of this name: as the functions say it."""
     return CommandError(
-        f'unknown {kind} "{name}"; HINT: Create it with pgq {kind}s create; if others see it, '
-        "ask for pgq access grant."
+        f'unknown {kind} "{name}"; HINT: pgq {kind}s create creates it; if it exists, this role '
+        "needs pgq access grant."
     )
 
 

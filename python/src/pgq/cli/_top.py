@@ -53,9 +53,9 @@ def _sections(
 
 
 def _screen(
-    shown: dict[str, list[dict[str, Any]]], now: Sample, out: Console, height: int, database: str
+    shown: dict[str, list[dict[str, Any]]], now: Sample, out: Console, height: int, database: str, leave: str = ""
 ) -> Group:
-    title = f"pgq, database {database}   {now.moment.astimezone():%H:%M:%S %Z}   q leaves"
+    title = f"pgq, database {database}   {now.moment.astimezone():%H:%M:%S %Z}{leave}"
     room = max(1, (height - 1) // 3 - 5)
     return Group(Text(title, style="bold reverse"), *_sections(shown, now.moment, out.width, room))
 
@@ -196,7 +196,8 @@ def add(app: typer.Typer) -> None:
                     while True:
                         now = sample(client)
                         shown = figures(now, before)
-                        live.update(_screen(shown, now, out, out.height, name), refresh=True)
+                        screen = _screen(shown, now, out, out.height, name, "   q leaves")
+                        live.update(screen, refresh=True)
                         before = now
                         looks += 1
                         if (count is not None and looks >= count) or _left(keys, pause):

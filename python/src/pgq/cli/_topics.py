@@ -109,6 +109,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Create a topic; one that is there has to have the settings that are given."""
         with connected(database) as client:
+            known = not json and topic in {one.topic for one in client.admin.list_topics()}
             made = client.admin.create_topic(
                 topic,
                 partitions=partitions,
@@ -120,6 +121,8 @@ def add(app: typer.Typer) -> None:
                 no_limit=no_limit,
                 deferred=deferred,
             )
+        if known:
+            write_line(f'topic "{topic}" exists already')
         show_object(made, json=json)
 
     @command(
