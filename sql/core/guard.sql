@@ -17,9 +17,9 @@ begin
     if to_regproc('pgq.version') is not null
         and to_regproc('pgq.claim_offsets') is not null
     then
-        raise exception 'pgq is already installed in this database'
+        raise exception 'pgq % is already installed in this database', pgq.version()
             using errcode = '42P06',
-                hint = 'To upgrade, run the script migrations/pgq--OLD--NEW.sql.';
+                hint = 'The same version needs nothing; to upgrade, run migrations/pgq--OLD--NEW.sql.';
     end if;
     raise exception 'schema "pgq" exists and was not made by this package'
         using errcode = '42P06',

@@ -307,6 +307,13 @@ def test_what_waits_takes_seconds(pgq: Run, client: Client, option: str) -> None
     assert getattr(client.admin.list_queues()[0], name) == timedelta(seconds=1.5)
 
 
+def test_a_topic_that_exists_already(pgq: Run) -> None:
+    first = pgq("topics", "create", "orders")
+    again = pgq("topics", "create", "orders")
+    assert again.lines == ['topic "orders" exists already', *first.lines]
+    assert pgq("topics", "create", "orders", "--json").json["topic"] == "orders"
+
+
 def test_a_queue_that_exists_already(pgq: Run) -> None:
     first = pgq("queues", "create", "mail")
     again = pgq("queues", "create", "mail")
