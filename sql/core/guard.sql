@@ -19,7 +19,7 @@ begin
     then
         raise exception 'pgq % is already installed in this database', pgq.version()
             using errcode = '42P06',
-                hint = 'The same version needs nothing; to upgrade, run migrations/pgq--OLD--NEW.sql.';
+                hint = 'The same version needs nothing; upgrades: migrations/pgq--OLD--NEW.sql.';
     end if;
     raise exception 'schema "pgq" exists and was not made by this package'
         using errcode = '42P06',
