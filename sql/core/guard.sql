@@ -9,7 +9,7 @@ begin
         raise exception 'the database has the encoding SQL_ASCII, which cannot hold JSON escapes'
             using errcode = '0A000',
                 detail = 'It stores what it is given, and programs get bytes instead of texts.',
-                hint = 'Create it with encoding ''UTF8'' template template0.';
+                hint = 'create database NAME encoding ''UTF8'' template template0;';
     end if;
     if to_regnamespace('pgq') is null then
         return;
@@ -17,9 +17,9 @@ begin
     if to_regproc('pgq.version') is not null
         and to_regproc('pgq.claim_offsets') is not null
     then
-        raise exception 'pgq is already installed in this database'
+        raise exception 'pgq % is already installed in this database', pgq.version()
             using errcode = '42P06',
-                hint = 'To upgrade, run the script migrations/pgq--OLD--NEW.sql.';
+                hint = 'The same version needs nothing; upgrades: migrations/pgq--OLD--NEW.sql.';
     end if;
     raise exception 'schema "pgq" exists and was not made by this package'
         using errcode = '42P06',

@@ -8,7 +8,7 @@ begin
     end if;
     raise exception 'unknown topic "%"', topic
         using errcode = 'MQ001',
-            hint = 'Create it with pgq.create_topic; if others see it, ask for pgq.grant_access.';
+            hint = 'pgq.create_topic creates it; if it exists, this role needs pgq.grant_access.';
 end
 $$;
 

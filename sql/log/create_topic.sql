@@ -120,7 +120,8 @@ comment on function pgq.create_topic(
 'Creates a topic and returns it; an existing one is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
 several partitions let publishers work in parallel; use 1 only for a total order. retention: how
-long a message is kept at least, and about a third longer at most; by default 7 days. max_bytes:
+long a message is kept at least, and about a third longer at most; by default 7 days; write a unit,
+since 3 is 3 seconds. max_bytes:
 cleanup removes the oldest messages, a segment at a time, before their retention ends, once all
 younger messages have at least this size, so about a third more can be stored; by default no limit.
 notify: a publish notifies the channel pgq_topic with the name of the topic (without the name if it

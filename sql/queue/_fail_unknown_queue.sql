@@ -8,7 +8,7 @@ begin
     end if;
     raise exception 'unknown queue "%"', queue
         using errcode = 'MQ002',
-            hint = 'Create it with pgq.create_queue; if others see it, ask for pgq.grant_access.';
+            hint = 'pgq.create_queue creates it; if it exists, this role needs pgq.grant_access.';
 end
 $$;
 

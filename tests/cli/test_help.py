@@ -156,7 +156,7 @@ def test_wrong_values(pgq: Run, client: Client, arguments: list[str]) -> None:
 def test_hints_name_commands_and_options(pgq: Run, client: Client) -> None:
     unknown = pgq("publish", "nowhere", "1").err
     assert (
-        "; HINT: Create it with pgq topics create; if others see it, ask for pgq access grant."
+        "; HINT: pgq topics create creates it; if it exists, this role needs pgq access grant."
         in unknown
     )
     client.admin.create_queue("q")
@@ -291,7 +291,7 @@ def test_the_page_that_is_not_installed(pgq: Run, monkeypatch: pytest.MonkeyPatc
 
 def test_an_extra_is_said_by_its_libraries() -> None:
     """There may be no index that has the package."""
-    said = "pip install 'rich>=13.8' 'typer<1,>=0.16' (the extra cli)"
+    said = "install the extra cli: pip install 'rich>=13.8' 'typer<1,>=0.16'"
     assert install("cli") == said
     assert "pyspark" not in install("spark-cluster")
     assert {"pyspark", "pandas", "psutil", "typer"} <= {*re.findall(r"\w+", install("demo,spark"))}

@@ -177,7 +177,7 @@ def test_a_job_that_has_ended(pgq: Run, mail: Client) -> None:
     found = pgq("job", str(gone), "--json").json
     assert found["state"] == "gone"
     assert [attempt["error"] for attempt in found["history"]] == ["busy"]
-    assert "job 999999 is gone" in pgq("job", "999999").err
+    assert "no job 999999 is known" in pgq("job", "999999").err
 
 
 def test_jobs_are_cancelled_by_a_filter(pgq: Run, mail: Client) -> None:

@@ -45,13 +45,18 @@ def hint(pgq: Run, *command: str) -> str:
         (("queues", "list"), ["select on pgq.queue_stats"]),
         (("topics", "create", "new"), ["execute on function pgq.create_topic"]),
         (("cleanup",), ["execute on function pgq.cleanup"]),
+        (("status",), []),
+        (("top", "--count", "1"), []),
     ],
     ids=lambda one: one[0] if isinstance(one, tuple) else "",
 )
 def test_the_grant_is_named(
     pgq: Run, client: Client, connection: Session, command: tuple[str, ...], grants: list[str]
 ) -> None:
-    """Copied, it is what was missing: first of the schema, then of what is called."""
+    """Copied, it is what was missing: first of the schema, then of what is called.
+
+    The commands that read much name all of it at once.
+    """
     client.admin.create_topic("orders")
     client.admin.create_queue("mail")
     first = hint(pgq, *command)
@@ -75,8 +80,8 @@ def test_what_is_hidden_is_as_what_is_not_there(
     for call, kind in (("enqueue", "queue"), ("publish", "topic")):
         said = {pgq(call, name, "1").err.replace(name, "NAME") for name in ("closed", "nowhere")}
         assert said == {
-            f'pgq: unknown {kind} "NAME"; HINT: Create it with pgq {kind}s create; if others see '
-            "it, ask for pgq access grant.\n"
+            f'pgq: unknown {kind} "NAME"; HINT: pgq {kind}s create creates it; if it exists, '
+            "this role needs pgq access grant.\n"
         }
         client.admin.grant_access(ROLE, "publish", **{kind: "closed"})
         assert pgq(call, "closed", "1").status == 0

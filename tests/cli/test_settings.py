@@ -46,8 +46,8 @@ def test_topics(pgq: Run, client: Client) -> None:
     assert line.split()[:2] == ["orders", "3"]
     for family in ("topic", "queue"):
         assert pgq(f"{family}s", "show", "mial").err == (
-            f'pgq: unknown {family} "mial"; HINT: Create it with pgq {family}s create; if others '
-            "see it, ask for pgq access grant.\n"
+            f'pgq: unknown {family} "mial"; HINT: pgq {family}s create creates it; if it exists, '
+            "this role needs pgq access grant.\n"
         )
 
 
@@ -305,6 +305,13 @@ def test_what_waits_takes_seconds(pgq: Run, client: Client, option: str) -> None
     assert pgq("queues", "create", "mail", option, "1.5").status == 0
     name = option.removeprefix("--").replace("-", "_")
     assert getattr(client.admin.list_queues()[0], name) == timedelta(seconds=1.5)
+
+
+def test_a_topic_that_exists_already(pgq: Run) -> None:
+    first = pgq("topics", "create", "orders")
+    again = pgq("topics", "create", "orders")
+    assert again.lines == ['topic "orders" exists already', *first.lines]
+    assert pgq("topics", "create", "orders", "--json").json["topic"] == "orders"
 
 
 def test_a_queue_that_exists_already(pgq: Run) -> None:

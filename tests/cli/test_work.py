@@ -262,8 +262,8 @@ def test_without_it_says_so_again(
 def test_consume_waits(client: Client, process: Start) -> None:
     running = process("consume", "orders", "billing", "--follow", "--payloads")
     assert running.stderr.readline() == (
-        b'pgq: waits: unknown topic "orders"; HINT: Create it with pgq topics create; if others '
-        b"see it, ask for pgq access grant.\n"
+        b'pgq: waits: unknown topic "orders"; HINT: pgq topics create creates it; if it exists, '
+        b"this role needs pgq access grant.\n"
     )
     client.admin.create_topic("orders", partitions=1)
     client.admin.create_group("orders", "billing")

@@ -17,7 +17,7 @@ from pgq.worker import Handlers, Worker
 from support.install import ROUTES
 
 SAID = "the database has the encoding SQL_ASCII, which cannot hold JSON escapes"
-HINT = "HINT: create another one with encoding 'UTF8' template template0"
+HINT = "HINT: create database NAME encoding 'UTF8' template template0;"
 
 
 @pytest.fixture
@@ -45,8 +45,7 @@ def test_nothing_is_installed(server: Server, ascii_database: str, route: str) -
 def test_commands(server: Server, ascii_database: str, capfd: pytest.CaptureFixture[str]) -> None:
     dsn = server.dsn_for(ascii_database)
     assert main(["migrate", "--database", dsn]) == 1
-    hint = "HINT: Create it with encoding 'UTF8' template template0."
-    assert capfd.readouterr().err == f"pgq: {SAID}; {hint}\n"
+    assert capfd.readouterr().err == f"pgq: {SAID}; {HINT}\n"
     assert main(["doctor", "--json", "--database", dsn]) == 1
     found = [one["what"] for one in json.loads(capfd.readouterr().out)["findings"]]
     assert "the database has the encoding SQL_ASCII" in found

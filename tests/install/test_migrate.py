@@ -75,6 +75,33 @@ def test_refuses_where_the_extension_is_installed(server: Server, empty_database
     assert refused.stderr.endswith("run alter extension pgq update\n")
 
 
+@pytest.mark.parametrize("may_call", [False, True])
+def test_another_role_is_told_the_owner(
+    server: Server,
+    empty_database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    may_call: bool,
+) -> None:
+    role = "pgq_other_role"
+    dsn = server.dsn_for(empty_database)
+    migrate(dsn)
+    (tmp_path / f"pgq--{version()}--99.0.0.sql").write_text("select 1;\n")
+    monkeypatch.setattr(pgq.migrate, "_folder", lambda: tmp_path)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"create role {role} login".encode())
+        try:
+            if may_call:
+                connection.execute(f"grant usage on schema pgq to {role}".encode())
+                connection.execute(f"grant execute on function pgq.version to {role}".encode())
+            said = f"the schema pgq belongs to role postgres, and this is role {role}: run pgq mig"
+            with pytest.raises(MigrationError, match=said):
+                migrate(dsn.replace("postgres@", f"{role}@"))
+        finally:
+            connection.execute(f"drop owned by {role}".encode())
+            connection.execute(f"drop role {role}".encode())
+
+
 def test_refuses_a_stale_snapshot(server: Server, empty_database: str) -> None:
     with psycopg.connect(server.dsn_for(empty_database)) as connection:
         connection.isolation_level = IsolationLevel.REPEATABLE_READ

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+import pgq
 from pgq import Client
 from pgq.__main__ import main
 from pgq._extras import install
@@ -74,6 +75,16 @@ def test_status_without_pgq(empty: str) -> None:
     assert shown.returncode == 1
     assert "not installed" in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def test_the_library_without_pgq(empty: str) -> None:
+    hint = "\nHINT:  pgq is not installed in this database: 'pgq migrate' installs it"
+    with pgq.connect(empty) as client:
+        with pytest.raises(psycopg.errors.InvalidSchemaName, match=hint):
+            client.enqueue("mail", 1)
+        with pytest.raises(psycopg.errors.InvalidSchemaName) as other, pgq.translated():
+            client.connection.execute("select elsewhere.f()")
+    assert "HINT" not in str(other.value)
 
 
 def test_status_without_a_server() -> None:

@@ -36,10 +36,41 @@ def test_alone(pgq_client, pgq_database, number):
 """
 
 
-def run(folder: Path, *options: str, url: str | None = None, first: str = "") -> str:
+SESSIONS = """
+import os
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+LEFT_OPEN = []
+
+
+def leave_open(database, **options):
+    LEFT_OPEN.append(psycopg.connect(make_conninfo(database, **options)))
+    info = LEFT_OPEN[-1].info
+    Path(f"place-{len(LEFT_OPEN)}").write_text(f"{info.dbname} {info.port} {os.getpid()}")
+
+
+def test_own_session(pgq_database):
+    leave_open(pgq_database)
+
+
+def test_that_of_a_superuser_which_ends_soon(pgq_database):
+    leave_open(pgq_database, user="postgres", options="-c idle_session_timeout=500")
+
+
+def test_that_of_a_superuser_which_stays(pgq_database):
+    leave_open(pgq_database, user="postgres")
+"""
+
+
+def run(
+    folder: Path, *options: str, url: str | None = None, first: str = "", tests: str = TESTS
+) -> str:
     """Run the tests in a folder, and return what pytest has printed."""
     (folder / "conftest.py").write_text(f'{first}pytest_plugins = ["pgq.testing.plugin"]\n')
-    (folder / "test_mail.py").write_text(TESTS)
+    (folder / "test_mail.py").write_text(tests)
     environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
@@ -126,6 +157,24 @@ def test_a_role_that_may_not_create_databases(tmp_path: Path, server: Server) ->
     assert "4 errors" in said
     assert f"the role {role} of DATABASE_URL lacks CREATEDB: alter role" in said
     assert not re.search("another exception|InsufficientPrivilege", said)
+
+
+def test_a_role_that_is_no_superuser(tmp_path: Path, server: Server) -> None:
+    """It cannot end the sessions of others: it waits for those that end, and leaves the rest."""
+    role = f"developer_{os.getpid()}"
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(f"create role {role} login createdb".encode())
+        left = ""
+        try:
+            said = run(tmp_path, url=make_conninfo(server.dsn, user=role), tests=SESSIONS)
+            own, soon, left = (name for name, _, _ in places(tmp_path))
+            assert "3 passed, 1 warning" in said, said
+            assert f"the database {left} was not dropped: permission denied" in said
+            assert databases(server, {own, soon, left}) == {left}
+        finally:
+            if left:
+                connection.execute(f"drop database {left}".encode())
+            connection.execute(f"drop role {role}".encode())
 
 
 def test_without_a_server(tmp_path: Path) -> None:

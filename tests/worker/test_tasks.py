@@ -251,13 +251,16 @@ def _noting(called: list[int]) -> Callable[[int], None]:
     return keep
 
 
+NO_TASK = "the job has no header task: set it to the name of one of the tasks"
+
+
 @pytest.mark.parametrize(
     ("headers", "payload", "said"),
     [
         ({"task": "later"}, {}, "there is no task 'later' here"),
         ({"task": 7}, {}, "there is no task 7 here"),
-        (None, {}, "the job has no header task"),
-        ({"trace": 1}, {}, "the job has no header task"),
+        (None, {}, NO_TASK),
+        ({"trace": 1}, {}, NO_TASK),
         ({"task": "keep"}, {"number": 1, "of_the_next_release": True}, "here"),
     ],
 )

@@ -72,5 +72,5 @@ def check_encoding(connection: Connection[Any] | AsyncConnection[Any]) -> None:
         )
     raise ProgrammingError(
         "the database has the encoding SQL_ASCII, which cannot hold JSON escapes, and with which "
-        "texts come as bytes; HINT: create another one with encoding 'UTF8' template template0"
+        "texts come as bytes; HINT: create database NAME encoding 'UTF8' template template0;"
     )

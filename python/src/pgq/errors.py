@@ -250,6 +250,10 @@ def translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        said = error.diag.message_primary or ""
+        if isinstance(error, psycopg.errors.InvalidSchemaName) and "pgq" in said:
+            hint = "pgq is not installed in this database: 'pgq migrate' installs it"
+            error.args = (f"{said}\nHINT:  {hint}", *error.args[1:])
         kind = BY_SQLSTATE.get(error.sqlstate or "")
         if kind is None or isinstance(error, kind):
             raise

@@ -173,6 +173,8 @@ def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str
     if _value(connection, "select exists (select from pg_extension where extname = 'pgq')"):
         raise MigrationError(_EXTENSION)
     chain = plan(scripts, before, wanted)
+    if before is not None:
+        _refuse_other_roles(connection)
     # as create extension does it, so that all routes give the same result
     search_path = _value(connection, "select current_setting('search_path')")
     connection.execute("set local search_path = pg_catalog, pg_temp")
@@ -193,6 +195,15 @@ def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str
 def _installed(connection: AnyConnection) -> str | None:
     if _value(connection, "select to_regnamespace('pgq') is null"):
         return None
+    may_call = (
+        "select has_schema_privilege(n.oid, 'usage')"
+        " and coalesce(bool_and(has_function_privilege(p.oid, 'execute')), true)"
+        " from pg_namespace as n"
+        " left join pg_proc as p on p.pronamespace = n.oid and p.proname = 'version'"
+        " where n.nspname = 'pgq' group by n.oid"
+    )
+    if not _value(connection, may_call):
+        _refuse_other_roles(connection)
     # Skytools' PgQ has a function version() too
     ours = _value(
         connection,
@@ -202,6 +213,21 @@ def _installed(connection: AnyConnection) -> str | None:
     if not ours:
         raise MigrationError(_FOREIGN_SCHEMA)
     return str(_value(connection, "select pgq.version()"))
+
+
+def _refuse_other_roles(connection: AnyConnection) -> None:
+    """MigrationError: the role does not own pgq, nor is it a member of the owner."""
+    owner = _value(
+        connection,
+        "select pg_get_userbyid(nspowner) from pg_namespace"
+        " where nspname = 'pgq' and not pg_has_role(nspowner, 'usage')",
+    )
+    if owner is not None:
+        role = _value(connection, "select current_user")
+        raise MigrationError(
+            f"the schema pgq belongs to role {owner}, and this is role {role}: "
+            f"run pgq migrate as {owner}"
+        )
 
 
 def _value(connection: AnyConnection, query: LiteralString) -> Any:

@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from pgq import PgqError
 from pgq._runtime._sync._rights import lacking
+from pgq.cli._catalog import ask
 from pgq.cli._output import plain
 
 __all__ = [
@@ -70,8 +71,8 @@ class UsageError(CommandError):
 def unknown(kind: str, name: str) -> CommandError:
     """There is no topic, or queue, of this name: as the functions say it."""
     return CommandError(
-        f'unknown {kind} "{name}"; HINT: Create it with pgq {kind}s create; if others see it, '
-        "ask for pgq access grant."
+        f'unknown {kind} "{name}"; HINT: pgq {kind}s create creates it; if it exists, this role '
+        "needs pgq access grant."
     )
 
 
@@ -131,12 +132,20 @@ def _grant(primary: str, connection: psycopg.Connection[Any], needs: Sequence[st
     if denied is None or connection.info.transaction_status != TransactionStatus.IDLE:
         return ""
     kind, name = denied.groups()
+    names = list(dict.fromkeys([name, *needs]))
     with suppress(psycopg.Error):
-        found = lacking(connection, [name, *needs])
-        if kind == "view":
-            return f"grant select on pgq.{name} to {found.role};"
+        found = lacking(connection, names)
+        [server] = ask(connection, "server")
+        views = {
+            one["name"] for one in ask(connection, "views", [server["role"]]) if not one["may"]
+        }
+        hidden = ", ".join(f"pgq.{one}" for one in names if one in views)
+        grants = [
+            found.grant(names),
+            f"grant select on {hidden} to {found.role};" if hidden else "",
+        ]
         more = " -- and EXECUTE on what it calls, or a role of pgq.create_roles"
-        return found.grant([name, *needs]) + (more if kind == "schema" and not needs else "")
+        return " ".join(filter(None, grants)) + (more if kind == "schema" and not needs else "")
     return ""
 
 
@@ -147,7 +156,7 @@ def one_line(
 ) -> str:
     """What to say of an error of the database: its message, the facts, and what to do.
 
-    needs: the functions that the command calls, of which the role may lack others as well.
+    needs: what the command calls and reads, of which the role may lack more.
     """
     primary = error.diag.message_primary
     if primary is None:  # from libpq, which says it in several lines

@@ -41,6 +41,7 @@ __all__ = [
     "confirm",
     "connected",
     "family",
+    "is_there",
     "missing",
     "refuse_other_version",
     "version_of",
@@ -200,7 +201,7 @@ def connected(
 ) -> Iterator[Client]:
     """A client on a connection in autocommit; JSON of the database stays the text that it is.
 
-    needs: functions that are called, for the grant that is named when the role lacks one.
+    needs: functions and views, for the grants that are named when the role lacks one.
     """
     with connect(
         database,
@@ -281,6 +282,14 @@ def clean(client: Client) -> list[CleanupAction]:
         if not any(one.action == "more" for one in actions):
             break
     return done
+
+
+def is_there(listing: Callable[[], Sequence[Any]], **name: str) -> bool:
+    """Whether a topic or queue exists; false: or the role may not list them, only create them."""
+    [(kind, wanted)] = name.items()
+    with suppress(psycopg.errors.InsufficientPrivilege):
+        return any(getattr(one, kind) == wanted for one in listing())
+    return False
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -87,9 +87,8 @@ def add(app: typer.Typer) -> None:
             history = client.jobs.job_history(number)
         if shown is None and not history:
             raise CommandError(
-                f"job {number} is gone: it has ended in a queue without an archive and "
-                "keep_results or longer ago than its retention, was never there, or is hidden "
-                "from this role"
+                f"no job {number} is known: it never existed, has ended and was not kept "
+                "(archive, keep_results), or this role may not see it"
             )
         shown = {"job_id": number, "state": "gone"} if shown is None else shown
         if json:

@@ -6,12 +6,10 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
-from psycopg.errors import InsufficientPrivilege
 
-from pgq import Client
 from pgq.cli._complete import QueueName
 from pgq.cli._errors import unknown
-from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family
+from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family, is_there
 from pgq.cli._jobs import purge
 from pgq.cli._output import show_object, show_rows, write_line
 from pgq.cli._values import a_span, a_wait
@@ -98,13 +96,6 @@ _STATS = (
     "held_by",
     "is_full",
 )
-
-
-def _names(client: Client) -> set[str]:
-    try:
-        return {one.queue for one in client.admin.list_queues()}
-    except InsufficientPrivilege:  # it may create queues all the same
-        return set()
 
 
 def add(app: typer.Typer) -> None:
@@ -195,7 +186,7 @@ def add(app: typer.Typer) -> None:
         """Create a queue; one that is there has to have the settings that are given."""
         settings = {n: v for n, v in locals().items() if n not in ("queue", "database", "json")}
         with connected(database) as client:
-            known = not json and queue in _names(client)
+            known = not json and is_there(client.admin.list_queues, queue=queue)
             made = client.admin.create_queue(queue, **settings)
         if known:
             write_line(f'queue "{queue}" exists already')

@@ -26,6 +26,8 @@ from pgq.cli._values import wait_of
 
 __all__ = ["add"]
 
+_VIEWS = ("topic_stats", "group_lag", "queue_stats")
+
 
 def _sections(
     shown: dict[str, list[dict[str, Any]]], now: datetime, width: int, room: int | None = None
@@ -53,9 +55,14 @@ def _sections(
 
 
 def _screen(
-    shown: dict[str, list[dict[str, Any]]], now: Sample, out: Console, height: int, database: str
+    shown: dict[str, list[dict[str, Any]]],
+    now: Sample,
+    out: Console,
+    height: int,
+    database: str,
+    leave: str = "",
 ) -> Group:
-    title = f"pgq, database {database}   {now.moment.astimezone():%H:%M:%S %Z}   q leaves"
+    title = f"pgq, database {database}   {now.moment.astimezone():%H:%M:%S %Z}{leave}"
     room = max(1, (height - 1) // 3 - 5)
     return Group(Text(title, style="bold reverse"), *_sections(shown, now.moment, out.width, room))
 
@@ -148,7 +155,11 @@ def _state(client: Client) -> dict[str, list[dict[str, Any]]]:
 
 def _status(database: Database = "", json: AsJson = False) -> None:
     """Show the topics, groups and queues of a database."""
-    with connected(database, read_only=True) as client, client.connection.transaction():
+    needs = ("version", "list_topics", *_VIEWS)
+    with (
+        connected(database, read_only=True, needs=needs) as client,
+        client.connection.transaction(),
+    ):
         about = {"version": client.version(), "database": client.connection.info.dbname}
         shown = _state(client)
     if json:
@@ -185,7 +196,7 @@ def add(app: typer.Typer) -> None:
                 "there is no terminal to draw on; HINT: --count says how often to look"
             )
         pause = max(interval.total_seconds(), 0.1)
-        with connected(database, read_only=True) as client:
+        with connected(database, read_only=True, needs=_VIEWS) as client:
             name = client.connection.info.dbname
             if not terminal:
                 _print(client, count or 1, pause, as_lines, name)
@@ -198,7 +209,8 @@ def add(app: typer.Typer) -> None:
                     while True:
                         now = sample(client)
                         shown = figures(now, before)
-                        live.update(_screen(shown, now, out, out.height, name), refresh=True)
+                        screen = _screen(shown, now, out, out.height, name, "   q leaves")
+                        live.update(screen, refresh=True)
                         before = now
                         looks += 1
                         if (count is not None and looks >= count) or _left(keys, pause):

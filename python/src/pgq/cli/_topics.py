@@ -10,7 +10,7 @@ import typer
 from pgq import UnknownTopic
 from pgq.cli._complete import TopicName
 from pgq.cli._errors import unknown
-from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family
+from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family, is_there
 from pgq.cli._output import show_object, show_rows, write_line
 from pgq.cli._values import a_span
 
@@ -109,6 +109,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Create a topic; one that is there has to have the settings that are given."""
         with connected(database) as client:
+            known = not json and is_there(client.admin.list_topics, topic=topic)
             made = client.admin.create_topic(
                 topic,
                 partitions=partitions,
@@ -120,6 +121,8 @@ def add(app: typer.Typer) -> None:
                 no_limit=no_limit,
                 deferred=deferred,
             )
+        if known:
+            write_line(f'topic "{topic}" exists already')
         show_object(made, json=json)
 
     @command(

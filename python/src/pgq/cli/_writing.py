@@ -28,9 +28,11 @@ ENQUEUED = ("key", "label", "unique_key", "idempotency_key")
 
 Payload = Annotated[
     str | None,
-    typer.Argument(metavar="PAYLOAD", help="one payload, JSON; without it, many are read"),
+    typer.Argument(metavar="PAYLOAD", help="one payload, as JSON; omit it to read many"),
 ]
-File = Annotated[Path | None, typer.Option("--file", help="read this; default: the standard input")]
+File = Annotated[
+    Path | None, typer.Option("--file", help="the file to read; default: standard input")
+]
 As = Annotated[
     Format | None,
     typer.Option(
@@ -42,18 +44,16 @@ As = Annotated[
 Text = Annotated[bool, typer.Option("--text", help="PAYLOAD is a text, not JSON")]
 Header = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="for those without headers; repeatable"),
+    typer.Option(metavar="NAME=VALUE", help="for payloads without headers; repeatable"),
 ]
-Key = Annotated[str | None, typer.Option(help="the key of those that have none of their own")]
+Key = Annotated[str | None, typer.Option(help="for payloads without a key")]
 KeyColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="the column of a CSV that is the key")
 ]
-Batch = Annotated[int, typer.Option(min=1, max=100_000, help="so many in a transaction")]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="go on behind a bad line; it is told all the same")
-]
+Batch = Annotated[int, typer.Option(min=1, max=100_000, help="payloads per transaction")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="report a bad line, and continue")]
 AllOrNone = Annotated[bool, typer.Option("--all-or-none", help="all in one transaction")]
-IdempotencyKey = Annotated[str | None, typer.Option(help="of the one PAYLOAD")]
+IdempotencyKey = Annotated[str | None, typer.Option(help="only with PAYLOAD")]
 Delay = Annotated[timedelta | None, a_wait("due so long from now; default: that of the queue")]
 RunAt = Annotated[datetime | None, a_moment("due then, in place of --delay")]
 
@@ -88,7 +88,9 @@ def add(app: typer.Typer) -> None:
         text: Text = False,
         key: Key = None,
         header: Header = None,
-        partition: Annotated[int | None, typer.Option(min=0, help="only this one")] = None,
+        partition: Annotated[
+            int | None, typer.Option(min=0, help="publish to this partition")
+        ] = None,
         idempotency_key: IdempotencyKey = None,
         key_column: KeyColumn = None,
         batch: Batch = 500,
@@ -97,10 +99,10 @@ def add(app: typer.Typer) -> None:
         database: Database = "",
         json: AsJson = False,
     ) -> int:
-        """Publish one payload, or what a file or the standard input has.
+        """Publish one payload, or every payload in a file or on standard input.
 
-        It is stored in batches, each a transaction. At a bad line it ends, with exit status 1: what
-        stands before is stored, and it says up to which line.
+        Payloads are stored in batches, one transaction each. The first bad line ends the command
+        with exit status 1; it reports up to which line payloads are stored.
         """
         headers = headers_of(header)
         with connected(database) as client:
@@ -156,11 +158,11 @@ def add(app: typer.Typer) -> None:
         delay: Delay = None,
         run_at: RunAt = None,
         priority: Annotated[int | None, typer.Option(min=0, max=9, help="0 is first")] = None,
-        label: Annotated[str | None, typer.Option(help="of those that have none")] = None,
+        label: Annotated[str | None, typer.Option(help="for payloads without a label")] = None,
         max_attempts: Annotated[
-            int | None, typer.Option(min=1, help="not those of the queue")
+            int | None, typer.Option(min=1, help="default: that of the queue")
         ] = None,
-        unique_key: Annotated[str | None, typer.Option(help="of the one PAYLOAD")] = None,
+        unique_key: Annotated[str | None, typer.Option(help="only with PAYLOAD")] = None,
         idempotency_key: IdempotencyKey = None,
         key_column: KeyColumn = None,
         batch: Batch = 500,
@@ -169,10 +171,10 @@ def add(app: typer.Typer) -> None:
         database: Database = "",
         json: AsJson = False,
     ) -> int:
-        """Enqueue one payload, or what a file or the standard input has.
+        """Enqueue one payload, or every payload in a file or on standard input.
 
-        It is stored in batches, each a transaction. At a bad line it ends, with exit status 1: what
-        stands before is stored, and it says up to which line.
+        Payloads are stored in batches, one transaction each. The first bad line ends the command
+        with exit status 1; it reports up to which line payloads are stored.
         """
         headers = headers_of(header)
         timing: dict[str, Any] = {

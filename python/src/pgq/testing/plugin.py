@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -101,9 +102,22 @@ def _database(address: Address, template: str | None = None) -> Iterator[str]:
         try:
             yield name
         finally:
+            _drop(connection, name)
+
+
+def _drop(connection: psycopg.Connection[Any], name: str) -> None:
+    # Only a superuser may end autovacuum's worker, and the sessions of other roles. DROP without
+    # FORCE cancels autovacuum, and waits 5 seconds for sessions to end.
+    for force in ("with (force)", "", "with (force)"):
+        try:
             connection.execute(
-                sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
+                sql.SQL("drop database {} {}").format(sql.Identifier(name), sql.SQL(force))
             )
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectInUse) as error:
+            said = error.diag.message_primary
+        else:
+            return
+    warnings.warn(f"the database {name} was not dropped: {said}", stacklevel=1)
 
 
 def _encoding(connection: psycopg.Connection[Any]) -> LiteralString:

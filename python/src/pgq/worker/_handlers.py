@@ -237,7 +237,9 @@ def task_name(job: Any) -> str | None:
 def unknown_task(job: Any) -> str:
     """Why none of the tasks is for a job."""
     name = job.headers.get("task") if isinstance(job.headers, dict) else None
-    return "the job has no header task" if name is None else f"there is no task {name!r} here"
+    if name is None:
+        return "the job has no header task: set it to the name of one of the tasks"
+    return f"there is no task {name!r} here"
 
 
 def signature(function: Callable[..., Any], batch: bool) -> tuple[Any, bool]:
