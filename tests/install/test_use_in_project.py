@@ -30,7 +30,7 @@ from support.waiting import PATIENCE, wait_until
 
 PAGE = (ROOT / "python" / "docs" / "use-in-your-project.md").read_text()
 FILES = ROOT / "python" / "deploy"
-ADDRESS = "https://git.example.com/pgq.git@v1.0.0"
+ADDRESS = "https://git.example.com/pgq.git@COMMIT"
 
 
 def shown(language: str) -> list[str]:
