@@ -116,7 +116,7 @@ class Supervisor(Slots):
             if name not in known
         }
         if missing and required_for is not None and not waits:
-            raise UnknownQueue([*missing.values()][0])
+            raise UnknownQueue(next(iter(missing.values())))
         come = self.missing.keys() - missing
         self.missing = missing
         self.schedule.leave_out(missing)
