@@ -29,7 +29,7 @@ _GROUPS = {
     "clean up and run schedules": ("cleanup", "run_schedules"),
     "watch": ("list_topics", "list_groups", "list_queues"),
 }
-_SHARED = {"list_queues", "get_job", "heartbeat"}
+_SHARED = {"list_topics", "list_queues", "get_job", "heartbeat"}
 """Called by others too: these alone do not show that a role works on jobs, or watches."""
 _CALL_CLEANUP = (
     "call it every minute: pgq work app:handlers --housekeeping, pgq housekeeping, or pgq cleanup "
