@@ -147,6 +147,10 @@ def test_once_without_the_right(
     assert done.status == 1
     assert done.err.startswith("pgq: permission denied for schema pgq; HINT: grant usage on ")
     assert len(done.err.splitlines()) == 1
+    connection.execute(f"grant usage on schema pgq to {nothing}".encode())
+    done = pgq("housekeeping", "--once")
+    grant = "grant execute on function pgq.cleanup, pgq.run_schedules, pgq.next_run to"
+    assert done.err.endswith(f"; HINT: {grant} {nothing};\n")
     connection.execute(done.err.partition("HINT: ")[2].encode())
     assert pgq("housekeeping", "--once").status == 0
 

@@ -100,6 +100,37 @@ def test_it_waits_for_a_queue(client: Client, process: Start, app: Path, port: i
     assert running.wait(PATIENCE) == 0
 
 
+def test_it_works_on_the_queues_that_are_there(
+    client: Client, process: Start, app: Path, port: int
+) -> None:
+    """Beside one that is missing; it begins that one when it appears."""
+    client.admin.create_queue("mail")
+    client.enqueue("mail", 1)
+    running = process("work", "app:handlers", "--health", str(port), cwd=app)
+    assert running.stdout.readline() == b"mail 1\n"
+    assert 'waits: queue "bills" does not exist' in told(running, "WARNING")
+    assert both(port) == (200, 503)
+    client.admin.create_queue("bills")
+    client.enqueue("bills", 0)
+    assert running.stdout.readline() == b"bill 0\n"
+    wait_until(lambda: both(port) == (200, 200), PATIENCE)
+    client.admin.drop_queue("bills")
+    told(running, 'WARNING waits: queue "bills" does not exist')
+    assert both(port) == (200, 503)
+
+
+def test_once_fails_for_a_missing_queue(client: Client, process: Start, app: Path) -> None:
+    """Behind what is due in the others."""
+    client.admin.create_queue("mail")
+    client.enqueue("mail", 1)
+    running = process("work", "app:handlers", "--once", cwd=app)
+    out, said = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 1
+    assert out == b"mail 1\n"
+    assert said.splitlines()[-1].startswith(b'pgq: queue "bills" does not exist, or role ')
+    assert said.count(b"does not exist") == 1
+
+
 def test_a_consumer_waits_for_its_topic(client: Client, process: Start, app: Path) -> None:
     running = process("work", "app:consumer", cwd=app)
     line = told(running, 'waits: topic "orders" does not exist, or role ')
@@ -120,13 +151,15 @@ def test_it_says_so_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Each minute; the minute is short here."""
-    from pgq._runtime._async import _runner as tasks
-    from pgq._runtime._sync import _runner as threads
+    from pgq._runtime._async import _keeper as tasks_keeper
+    from pgq._runtime._sync import _keeper as threads_keeper
+    from pgq.worker._async import _supervisor as tasks
+    from pgq.worker._sync import _supervisor as threads
 
-    for module in (tasks, threads):
-        assert module.SAY_AGAIN == 60
-        monkeypatch.setattr(module, "SAY_AGAIN", 0.2)
-        monkeypatch.setattr(module, "LOOK_FOR", 0.02)
+    for keeper, supervisor in ((tasks_keeper, tasks), (threads_keeper, threads)):
+        assert supervisor.SAY_AGAIN == 60
+        monkeypatch.setattr(supervisor, "SAY_AGAIN", 0.2)
+        monkeypatch.setattr(keeper, "LOOK_FOR", 0.02)
     handlers = Handlers()
 
     @handlers.handler("mail")
@@ -138,13 +171,12 @@ def test_it_says_so_again(
     worker.waits = True
     started = Started(worker)
 
-    def levels() -> list[int]:
-        return [one.levelno for one in caplog.records if one.msg == "%s"]
+    def said() -> list[float]:
+        return [one.created for one in caplog.records if one.msg == "waits: %s"]
 
-    wait_until(lambda: levels().count(logging.WARNING) == 3, PATIENCE)
-    # one at once, and many silent looks between two of them
-    assert levels()[0] == logging.WARNING
-    assert levels().count(logging.DEBUG) > 3
+    wait_until(lambda: len(said()) == 3, PATIENCE)
+    assert said()[1] - said()[0] >= 0.15
+    assert not worker.ready
     client.admin.create_queue("mail")
     wait_until(lambda: worker.ready, PATIENCE)
     started.stop()

@@ -375,13 +375,19 @@ class Workers(Letters):
         self.nack_batch([job_id] if got else [], [job_id], lease_token, **options)
 
     def release_job(
-        self, got: bool, job_id: int, lease_token: UUID, *, delay: timedelta | None = None
+        self,
+        got: bool,
+        job_id: int,
+        lease_token: UUID,
+        *,
+        delay: timedelta | None = None,
+        error: str | None = None,
     ) -> None:
         if delay is not None:
             for _, job in self._held([job_id], lease_token):
                 if job.is_over(self.now + delay):
                     raise InvalidParameterValue
-        given = {"delay": delay or timedelta(0), "error": None, "uncounted": 1}
+        given = {"delay": delay or timedelta(0), "error": error, "uncounted": 1}
         self.nack_batch([job_id] if got else [], [job_id], lease_token, **given)
 
     def archive_job(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from pgq import Client, UnknownQueue
 from pgq.__main__ import main
-from pgq.cli._pgq_checks import _GROUPS
 from pgq.worker import AsyncWorker, Worker
 from pgq.worker._grants import EXECUTE, RESULTS
 from support.waiting import PATIENCE, wait_until
@@ -184,16 +183,23 @@ def test_the_command_says_it_in_one_line(
 
 
 def test_doctor_is_content_with_the_grant(
-    dsn: str, limited: Any, capsys: pytest.CaptureFixture[str]
+    dsn: str,
+    client: Client,
+    kind: Kind,
+    as_handler: As,
+    limited: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """And its own suggestion is this grant."""
-    assert _GROUPS["work on jobs"] == EXECUTE
+    """Of a worker, with what is optional; its own suggestion is this grant."""
     limited("claim_job", "list_queues")
     main(["doctor", "--role", ROLE, "--database", dsn])
     said = capsys.readouterr().out
-    assert "by half" in said
-    assert "archive_job(bigint" in said
+    assert "work on jobs by half" in said
     assert "heartbeat(" in said
-    limited(*EXECUTE)
+    assert "archive_job" not in said
+    said = refused(dsn, kind, as_handler, "plain")
+    grant, optional = said.partition("HINT: ")[2].split(" -- optional: ")
+    client.connection.execute(grant.encode())
+    limited(*(name.removeprefix("pgq.") for name in optional.split(", ")))
     main(["doctor", "--role", ROLE, "--database", dsn])
     assert "by half" not in capsys.readouterr().out

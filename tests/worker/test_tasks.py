@@ -273,7 +273,10 @@ def test_what_is_not_known_here_is_given_back(
     payload: Any,
     said: str,
 ) -> None:
-    """An old program leaves the jobs of a new one alone, though it is their last attempt."""
+    """An old program leaves the jobs of a new one alone, though it is their last attempt.
+
+    The job says why.
+    """
     called: list[int] = []
     tasks = Tasks()
     tasks.task("mail", name="keep")(_noting(called))
@@ -291,6 +294,7 @@ def test_what_is_not_known_here_is_given_back(
     [record] = [one for one in caplog.records if getattr(one, "job_id", None) == job_id]
     assert record.levelno == logging.WARNING
     assert f"{said}, given back for 30 s" in record.getMessage()
+    assert (job.last_error or "").endswith(f"{said}, given back for 30 s")
 
 
 @pytest.mark.parametrize(

@@ -854,6 +854,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "job_id": "bigint",
             "lease_token": "uuid",
             "delay": "interval",
+            "error": "text",
         },
         required=frozenset({"job_id", "lease_token"}),
         returns="scalar",

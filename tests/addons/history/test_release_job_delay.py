@@ -39,6 +39,18 @@ def test_no_attempt_counts(connection: Session, clock: Clock) -> None:
     assert (found.state, found.attempt, found.snoozes) == ("dead", 2, 11)
 
 
+def test_why_it_was_snoozed(connection: Session, queue: str) -> None:
+    """Is its last error, which a later release without a reason keeps."""
+    number = enqueue(connection, queue)
+    for error in ("not yet", None):
+        job = claim_one(connection, queue)
+        assert connection.release_job(
+            job_id=number, lease_token=job.lease_token, delay="0", error=error
+        )
+        found = connection.get_job(job_id=number)
+        assert (found.attempt, found.last_error) == (0, "not yet")
+
+
 def test_when_it_is_due(connection: Session, clock: Clock) -> None:
     """After its delay, to the moment, whatever the backoff and the delay of the queue."""
     queue = new_queue(connection, backoff="1 hour", delay="1 hour")

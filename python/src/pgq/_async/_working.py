@@ -233,16 +233,27 @@ class Working(Calling):
         )
 
     async def release_job(
-        self, job_id: int, lease_token: UUID, *, delay: timedelta | float | None = None
+        self,
+        job_id: int,
+        lease_token: UUID,
+        *,
+        delay: timedelta | float | None = None,
+        error: str | None = None,
     ) -> bool:
         """Give a job back unused: the attempt does not count.
 
         Without `delay` it is due at once. With one it is snoozed, which `get_job` counts; a delay
         that reaches its expiry is refused with 22023. In an ordered queue the other jobs of its key
-        wait meanwhile. False: the lease was lost, or the job is finished already.
+        wait meanwhile. `error` becomes its last error, which stays by default. False: the lease was
+        lost, or the job is finished already.
         """
         return await self._value(
-            bool, "release_job", job_id=job_id, lease_token=lease_token, delay=delay
+            bool,
+            "release_job",
+            job_id=job_id,
+            lease_token=lease_token,
+            delay=delay,
+            error=self._storable(error),
         )
 
     async def release_job_batch(self, job_ids: Sequence[int], lease_token: UUID) -> list[int]:

@@ -12,6 +12,8 @@ from typing import Any
 
 import psycopg
 
+from pgq._runtime._times import TRY_AGAIN
+
 __all__ = ["Heartbeats", "missing"]
 
 
@@ -42,6 +44,7 @@ class Heartbeats:
         self._calm = calm
         self._idle = False
         self._last_at: float | None = None
+        self._refused_until: float | None = None
         host, pid = socket.gethostname(), os.getpid()
         host = host.encode("ascii", "backslashreplace").decode()  # every database has that
         self.name = f"{host[:150]}:{pid}:{secrets.token_hex(4)}"
@@ -56,7 +59,7 @@ class Heartbeats:
     @property
     def on(self) -> bool:
         """Whether there are any."""
-        return self._every is not None
+        return self._every is not None and self._refused_until is None
 
     def off(self) -> None:
         """Send none any more."""
@@ -67,7 +70,7 @@ class Heartbeats:
         if self._every is None:
             return most
         next_at = now if self._last_at is None else self._last_at + self._pause(idle)
-        return min(max(next_at - now, 0.0), most)
+        return min(max(next_at - now, (self._refused_until or now) - now, 0.0), most)
 
     def due(self, now: float, *, idle: bool = False) -> bool:
         """Whether one is to be sent now; then the next one is due a while later."""
@@ -76,6 +79,15 @@ class Heartbeats:
         self._last_at = now
         self._idle = idle
         return True
+
+    def taken(self) -> None:
+        """The last one has arrived."""
+        self._refused_until = None
+
+    def refused(self, now: float) -> bool:
+        """Try again a while later; returns whether the last one was refused as well."""
+        before, self._refused_until = self._refused_until, now + TRY_AGAIN
+        return before is not None
 
     def again(self) -> None:
         """Send one at once: the last one may not have arrived."""

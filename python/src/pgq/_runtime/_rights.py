@@ -48,7 +48,9 @@ class Lacking(NamedTuple):
     def grant(self, names: Iterable[str]) -> str:
         """The statements after which the role may call these functions; empty: it may."""
         usage = "" if self.usage else f"grant usage on schema pgq to {self.role}; "
-        lacking = ", ".join(f"pgq.{name}" for name in names if name in self.functions)
+        lacking = ", ".join(
+            f"pgq.{name}" for name in dict.fromkeys(names) if name in self.functions
+        )
         if lacking:
             return f"{usage}grant execute on function {lacking} to {self.role};"
         return usage.rstrip()

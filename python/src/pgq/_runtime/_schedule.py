@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 __all__ = ["Schedule"]
@@ -37,6 +37,12 @@ class _Source:
     empty: bool = False
     """Whether the last look found nothing, and nobody has said since that there may be something.
     """
+    absent: bool = False
+    """Whether it is not there, and not looked at."""
+
+    def open(self) -> bool:
+        """Whether one more may look."""
+        return not self.absent and (self.busy or not self.looking)
 
 
 class Schedule:
@@ -79,6 +85,15 @@ class Schedule:
                 source.heard = name in heard
             return missed
 
+    def leave_out(self, names: Collection[str]) -> None:
+        """Look at all but these; at those that were left out before, at once."""
+        with self._lock:
+            for name, source in self._sources.items():
+                if source.absent and name not in names:
+                    source.next_at = 0.0
+                    source.empty = False
+                source.absent = name in names
+
     def asks(self, name: str) -> bool:
         """Whether a look that found nothing is to ask when something is due.
 
@@ -95,7 +110,7 @@ class Schedule:
             due = [
                 (source.asked, name)
                 for name, source in self._sources.items()
-                if source.next_at <= now and (source.busy or not source.looking)
+                if source.next_at <= now and source.open()
             ]
             if not due:
                 return None
@@ -167,16 +182,12 @@ class Schedule:
     def exhausted(self) -> bool:
         """Whether nothing was found in any of them."""
         with self._lock:
-            return all(source.empty for source in self._sources.values())
+            return all(source.empty or source.absent for source in self._sources.values())
 
     def pause(self, now: float) -> float:
         """Seconds until the next look is due."""
         with self._lock:
-            waiting = [
-                source.next_at
-                for source in self._sources.values()
-                if source.busy or not source.looking
-            ]
+            waiting = [source.next_at for source in self._sources.values() if source.open()]
             most = max(self._longest, self._longest_heard)
         return min(max(min(waiting, default=math.inf) - now, 0.0), most)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["LONGEST_TURN", "LOOK_FOR", "SAY_AGAIN", "Backoff"]
+__all__ = ["LONGEST_TURN", "LOOK_FOR", "SAY_AGAIN", "TRY_AGAIN", "Backoff"]
 
 LONGEST_TURN = 0.01
 """Seconds after which handlers that wait for nothing let others run: the heartbeats among them."""
@@ -14,6 +14,9 @@ LOOK_FOR = 1.0
 
 SAY_AGAIN = 60.0
 """Seconds after which it is said once more what is waited for."""
+
+TRY_AGAIN = 60.0
+"""Seconds after which an optional call is tried again for which a right was missing."""
 
 
 class Backoff:

@@ -10,7 +10,7 @@ from pgq._signatures import SIGNATURES
 from pgq.cli._findings import ERROR, NOTE, WARNING, Examination
 from pgq.cli._house import version_of
 from pgq.cli._output import instant, span
-from pgq.worker._grants import EXECUTE
+from pgq.worker._grants import NEEDED
 
 __all__ = ["CHECKS", "installed"]
 
@@ -25,11 +25,11 @@ _GROUPS = {
     "consume": ("consume", "fetch_range", "list_offsets"),
     "consume by lease": ("poll", "extend_poll", "release_poll", "nack_offsets", "commit_offset"),
     "enqueue": ("enqueue", "enqueue_batch"),
-    "work on jobs": EXECUTE,
+    "work on jobs": NEEDED,
     "clean up and run schedules": ("cleanup", "run_schedules"),
     "watch": ("list_topics", "list_groups", "list_queues"),
 }
-_SHARED = {"list_queues", "get_job", "heartbeat"}
+_SHARED = {"list_topics", "list_queues", "get_job", "heartbeat"}
 """Called by others too: these alone do not show that a role works on jobs, or watches."""
 _CALL_CLEANUP = (
     "call it every minute: pgq work app:handlers --housekeeping, pgq housekeeping, or pgq cleanup "

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from pgq._runtime._rights import HOUSEKEEPING
 from pgq.cli import _demos
 from pgq.cli._errors import CommandError, UsageError
 from pgq.cli._house import (
@@ -278,7 +279,7 @@ def _housekeeping(
         refuse_other_version(database)
         keep_house(database, health, log_level, log_format)
         return 0
-    with connected(database, needs=("cleanup", "run_schedules")) as client:
+    with connected(database, needs=HOUSEKEEPING) as client:
         failed = any(action.action == "failed" for action in clean(client))
         while runs := client.schedules.run_schedules():
             failed = failed or any(run.error is not None for run in runs)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pgq._runtime._rights import HOUSEKEEPING, Lacking
 
-__all__ = ["EXECUTE", "KNOWN", "RESULTS", "refusal"]
+__all__ = ["EXECUTE", "KNOWN", "NEEDED", "RESULTS", "refusal"]
 
 RESULTS = ("archive_job", "archive_job_batch")
 """Called only where the queue keeps results."""
@@ -24,7 +24,10 @@ _OPTIONAL = ("get_job", "next_due", "set_progress", "heartbeat")
 _BY_HAND = ("ack", "extend_lease")
 """Called only by workers written by hand."""
 
-_REQUIRED = tuple(name for name in EXECUTE if name not in {*_OPTIONAL, *_BY_HAND, *RESULTS})
+NEEDED = tuple(name for name in EXECUTE if name not in {*_BY_HAND, *RESULTS})
+"""What each worker calls, whatever its queues are."""
+
+_REQUIRED = tuple(name for name in NEEDED if name not in _OPTIONAL)
 
 KNOWN = (*EXECUTE, *HOUSEKEEPING, "create_queue")
 """All that a `refusal` may name."""

@@ -72,7 +72,8 @@ class UnknownTask(Snooze):
 
     def __init__(self, why: str) -> None:
         super().__init__(30)
-        self.args = (f"{why}, given back for 30 s",)
+        self.error = f"{why}, given back for 30 s"
+        self.args = (self.error,)
 
 
 class Misfit(Exception):
@@ -141,7 +142,8 @@ def _outcome(error: object) -> tuple[str, dict[str, Any]]:
         if issubclass(kind, Retry):
             return "retried", {"error": plain(said.error), "delay": said.delay}
         if issubclass(kind, Snooze) and said.delay is not None:
-            return "snoozed", {"delay": said.delay}
+            why = {"error": plain(said.error)} if issubclass(kind, UnknownTask) else {}
+            return "snoozed", {"delay": said.delay, **why}
         if issubclass(kind, Outcome):
             return "failed", {"error": f"TypeError: {kind.__name__} is no outcome"}
         if not issubclass(kind, BaseException):

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import psycopg
-from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
+from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._due import seconds_until
 from pgq._runtime._async._pool import connect
-from pgq._runtime._async._rights import lacking
+from pgq._runtime._async._rights import explained
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import missing
 from pgq._runtime._rights import HOUSEKEEPING
@@ -115,10 +115,10 @@ class Housekeeping:
                 raise
             wait = self._backoffs[part].next()
             text = str(error).strip()
-            if client is not None and isinstance(error, InsufficientPrivilege):
-                self._refused.add(part)
-                grant = (await lacking(client.connection, HOUSEKEEPING)).grant(HOUSEKEEPING)
-                text = f"{error.diag.message_primary or text}; HINT: {grant}" if grant else text
+            if client is not None:
+                if isinstance(error, InsufficientPrivilege):
+                    self._refused.add(part)
+                text = await explained(client.connection, error, HOUSEKEEPING)
             self._logger.log(
                 logging.DEBUG if text == self._said[part] else logging.ERROR,
                 "housekeeping: %s failed, again in %.1f s: %s",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -13,11 +14,12 @@ from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._pool import connect, is_pooled
+from pgq._runtime._async._rights import explained
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import Heartbeats, missing
 from pgq._runtime._rights import MissingRights
 from pgq._runtime._tasks import Wakeup, notices, spawn
-from pgq._runtime._times import Backoff
+from pgq._runtime._times import LOOK_FOR, Backoff
 
 __all__ = ["Keeper", "Kept"]
 
@@ -27,6 +29,9 @@ LOOK_AGAIN = 30.0
 
 class Kept(Protocol):
     """Whoever has leases that are to be kept."""
+
+    missing: Mapping[str, str]
+    """What is not there: settings are read often then."""
 
     def tick(self) -> float:
         """Seconds between two calls of `renew`."""
@@ -154,7 +159,8 @@ class Keeper:
         while not self._stopped:
             now = time.monotonic()
             self._idle = self._kept.idle()
-            if now - read_at >= max(LOOK_AGAIN, self._calm if self._idle else 0.0):
+            calm = max(LOOK_AGAIN, self._calm if self._idle else 0.0)
+            if now - read_at >= (LOOK_FOR if self._kept.missing else calm):
                 read_at = now
                 channels = {*await self._kept.refresh(client)}
                 if pooled:
@@ -172,7 +178,8 @@ class Keeper:
             await self._beat(client, now)
             self._backoff.reset()
             self._said = ""
-            wait = self._heartbeats.wait(time.monotonic(), self._kept.tick(), idle=self._idle)
+            most = min(self._kept.tick(), LOOK_FOR if self._kept.missing else math.inf)
+            wait = self._heartbeats.wait(time.monotonic(), most, idle=self._idle)
             for notice in await notices(client.connection, self._wakeup, wait):
                 self._kept.heard(notice.channel, notice.payload)
         await self._leave(client)
@@ -183,14 +190,18 @@ class Keeper:
             return
         try:
             await client.heartbeat(self._heartbeats.name, **self._heartbeats.said())
+            self._heartbeats.taken()
         except Exception as error:  # such as a name that the connection's encoding lacks
             if client.connection.closed or isinstance(error, ReadOnlySqlTransaction):
                 self._heartbeats.again()
                 raise
             if missing(error):
                 await self._kept.check_rights(client)
-                self._heartbeats.off()
-                self._logger.warning("sends no heartbeats, nobody will see it: %s", error)
+                level = logging.DEBUG if self._heartbeats.refused(now) else logging.WARNING
+                why = await explained(client.connection, error, ["heartbeat"])
+                self._logger.log(
+                    level, "sends no heartbeats, so list_workers will not show it: %s", why
+                )
             else:
                 self._logger.info("a heartbeat was not taken: %s", error)
 

@@ -75,8 +75,8 @@ class Runner:
         self.hurried = False
         """Whether the last run gave back what its handlers had not ended."""
         self.waits = False
-        """Whether `run` waits at its start for what is not there (a queue, topic or group, or a
-        server that lets it in); else it raises the error."""
+        """Whether `run` waits for what is not there at its start (a topic or group, or a server
+        that lets it in) and meanwhile works on the queues that are; else it raises the error."""
         self.create = False
         """Whether a worker creates queues; unless it waits, those that are there must have the
         settings that its handlers name."""
@@ -84,7 +84,7 @@ class Runner:
         """Whether `run` raises InsufficientPrivilege when its role loses rights that it needs; else
         it claims nothing until it has them again."""
         self.once = False
-        """Whether a worker stops when no job is due any more."""
+        """Whether a worker stops when no job is due any more; UnknownQueue: one was not there."""
 
     @property
     def running(self) -> bool:
@@ -97,7 +97,7 @@ class Runner:
         keeper, supervisor = self._keeper, self._supervisor
         if keeper is None or supervisor is None or self._stops:
             return False
-        return keeper.connected and supervisor.lacking is None
+        return keeper.connected and supervisor.lacking is None and not supervisor.missing
 
     def stop(self) -> None:
         """Begin nothing new, and let `run` return when what runs has ended.
@@ -140,7 +140,7 @@ class Runner:
                     raise
                 wait, text = backoff.next(), str(error).strip()
                 message = f"database unavailable, again in {wait:.1f} s: {text}"
-            except (UnknownQueue, UnknownTopic, UnknownGroup) as error:
+            except (UnknownTopic, UnknownGroup) as error:
                 if not self.waits:
                     raise
                 wait, text = LOOK_FOR, f"{error}"
@@ -181,7 +181,9 @@ class Runner:
         for number, slot in enumerate(slots):
             slot.running = spawn(slot.run, name=f"pgq-slot-{number}", then=self._changed.wake)
         beside = [spawn(one.run, name="pgq-beside") for one in self._beside(supervisor)]
-        self._logger.info("works on %s", ", ".join(sorted(supervisor.handlers)))
+        there = sorted({*supervisor.handlers} - {*supervisor.missing})
+        if there:
+            self._logger.info("works on %s", ", ".join(there))
         try:
             await self._wait(supervisor, slots, keeping)
         except BaseException:  # a slot has failed, or this task was cancelled
@@ -203,6 +205,8 @@ class Runner:
             assert slot.running is not None
             await slot.running.join(0)
         self._logger.info("has stopped")
+        if self.once and supervisor.missing:
+            raise UnknownQueue("\n".join(supervisor.missing.values()))
 
     async def _begin(self) -> Any:
         """Look whether all is there, and make what the slots share."""

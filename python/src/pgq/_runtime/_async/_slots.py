@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from pgq._runtime._rights import MissingRights
 from pgq._runtime._schedule import Schedule
 from pgq._runtime._state import Abandoned, State
 from pgq._runtime._tasks import Wakeup
+from pgq._runtime._times import TRY_AGAIN
 
 __all__ = ["Slots", "with_details"]
 
@@ -39,11 +40,13 @@ class Slots:
         self.schedule = Schedule(sources, poll or POLL, poll or POLL_HEARD)
         self.begun: Callable[[], None] = lambda: None
         """Called when a slot has got something to do."""
-        self._asks = True
+        self._asks_at = 0.0
         self.once = False
         """Whether to stop when nothing more is due."""
         self.lacking: str | None = None
         """The rights that the role has lost: nothing is claimed until it has them again."""
+        self.missing: Mapping[str, str] = {}
+        """The queues that are not there, with what to do: they are left out until they are."""
         self.strict = False
         """Whether lost rights end it."""
         self.state = State()
@@ -144,13 +147,13 @@ class Slots:
 
     async def due_in(self, name: str) -> float | None:
         """Seconds until something is due, infinity: nothing is; None: nobody needs to know."""
-        if not self._asks or self.state.stopping or not self.schedule.asks(name):
+        if self.state.stopping or time.monotonic() < self._asks_at or not self.schedule.asks(name):
             return None
         try:
             left = await self.ask(lambda client: self._ask_due(client, name))
         except Exception as error:  # it is looked at again before long
             if missing(error):
-                self._asks = False
+                self._asks_at = time.monotonic() + TRY_AGAIN
             self.logger.debug("could not ask when %s has something to do: %s", name, error)
             return None
         return math.inf if left is None else left

@@ -4,20 +4,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg import Connection
+from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import tuple_row
 
 from pgq._runtime._rights import LACKING, Lacking
 
-__all__ = ["lacking"]
+__all__ = ["explained", "lacking"]
 
 
-def lacking(connection: Connection[Any], names: Iterable[str]) -> Lacking:
+def lacking(connection: Connection[Any], names: Sequence[str]) -> Lacking:
     """Which of these functions it may not call; nothing where there is no pgq."""
     with connection.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(LACKING, [[*names]])
         found = cursor.fetchone()
     return Lacking() if found is None else Lacking(*found)
+
+
+def explained(
+    connection: Connection[Any], error: Exception, names: Sequence[str]
+) -> str:
+    """What an error says; for a missing right to one of these functions, with the grant."""
+    if isinstance(error, InsufficientPrivilege):
+        grant = (lacking(connection, names)).grant(names)
+        if grant:
+            return f"{error.diag.message_primary}; HINT: {grant}"
+    return str(error).strip()

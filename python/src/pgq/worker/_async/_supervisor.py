@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -12,11 +13,12 @@ from psycopg.types.json import Jsonb
 from pgq._async import AsyncClient
 from pgq._runtime._async._due import seconds_until
 from pgq._runtime._async._pool import Pool
-from pgq._runtime._async._rights import lacking
+from pgq._runtime._async._rights import explained, lacking
 from pgq._runtime._async._slots import Slots
 from pgq._runtime._heartbeats import missing
 from pgq._runtime._rights import unseen
 from pgq._runtime._tasks import caller
+from pgq._runtime._times import SAY_AGAIN, TRY_AGAIN
 from pgq.errors import UnknownQueue
 from pgq.messages import Job, Queue
 from pgq.worker._async._job import RunningJob
@@ -56,7 +58,10 @@ class Supervisor(Slots):
         self._heartbeat = heartbeat
         self._notify: set[str] = set()
         self._restricted: set[str] = set()
+        self._role = ""
+        self._missing_said: dict[str, float] = {}
         self._tells_progress = True
+        """Whether the last progress was not refused for want of a right."""
         self._progress_at = 0.0
 
     def running_job(self, handler: Handler, job: Job, claim: Claim, content: Any) -> Job:
@@ -80,12 +85,17 @@ class Supervisor(Slots):
     async def refresh(self, client: AsyncClient) -> list[str]:
         """Read the settings of the queues again."""
         notify = self.learn(await client.admin.list_queues())
+        if not self.once:  # then `run` ends with it
+            self._tell_missing(time.monotonic())
         return ["pgq_queue"] if notify else []
 
-    def learn(self, queues: Sequence[Queue], *, required_for: str | None = None) -> bool:
+    def learn(
+        self, queues: Sequence[Queue], *, required_for: str | None = None, waits: bool = False
+    ) -> bool:
         """Take over the settings of the queues; returns whether one of them sends notices.
 
-        required_for: the role that has to see all of them.
+        required_for: the role that has to see all of them, unless it waits for those that it does
+        not.
         """
         known = {queue.queue: queue for queue in queues}
         self._notify = {name for name in self.handlers if name in known and known[name].notify}
@@ -99,10 +109,30 @@ class Supervisor(Slots):
                         raise
                     logger.error("%s; claims are flushed from now on", error)
                     handler.flush_claims = True
-            elif required_for is not None:
-                otherwise = ", or pgq work --create"
-                raise UnknownQueue(unseen("queue", name, required_for, otherwise))
+        self._role = required_for or self._role
+        missing = {
+            name: unseen("queue", name, self._role, ", or pgq work --create")
+            for name in self.handlers
+            if name not in known
+        }
+        if missing and required_for is not None and not waits:
+            raise UnknownQueue(next(iter(missing.values())))
+        come = self.missing.keys() - missing
+        self.missing = missing
+        self.schedule.leave_out(missing)
+        if come:
+            logger.info("works on %s", ", ".join(sorted(come)))
+            self.wake_all()
         return bool(self._notify)
+
+    def _tell_missing(self, now: float) -> None:
+        """Log which queues are missing, at once and each minute."""
+        said = self._missing_said
+        self._missing_said = {name: said.get(name, -math.inf) for name in self.missing}
+        for name, at in self._missing_said.items():
+            if now >= at + SAY_AGAIN:
+                logger.warning("waits: %s", self.missing[name])
+                self._missing_said[name] = now
 
     async def _ask_due(self, client: AsyncClient, name: str) -> float | None:
         handler = self.handlers[name]
@@ -141,7 +171,7 @@ class Supervisor(Slots):
             )
             claim.renewed(before)
             self._lose(claim, asked - {*extended})
-        if self._tells_progress and now >= self._progress_at:
+        if now >= self._progress_at:
             longest = 2 * self.tick()
             self._progress_at = now + min(longest, self._heartbeat or longest)
             await self._tell_progress(client, until=time.monotonic() + self.tick())
@@ -164,11 +194,16 @@ class Supervisor(Slots):
                         raise
                     if missing(error):
                         await self.check_rights(client)
+                        claim.progress.setdefault(job_id, text)
+                        self._progress_at = time.monotonic() + TRY_AGAIN
+                        if self._tells_progress:
+                            why = await explained(client.connection, error, ["set_progress"])
+                            logger.warning("stores no progress of jobs: %s", why)
                         self._tells_progress = False
-                        logger.warning("stores no progress of jobs: %s", error)
                         return
                     logger.warning("progress of job %d was not stored: %s", job_id, error)
                 else:
+                    self._tells_progress = True
                     if not held:
                         self._lose(claim, {job_id})
 

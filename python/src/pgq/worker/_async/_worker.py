@@ -126,7 +126,7 @@ class AsyncWorker(Runner):
                 raise InsufficientPrivilege(why)
             if self.create:
                 queues += await self._created(admin, chosen, known)
-            supervisor.learn(queues, required_for=lacks.role)
+            supervisor.learn(queues, required_for=lacks.role, waits=self.waits)
         finally:
             await connection.close()
         return supervisor

@@ -128,7 +128,7 @@ class Worker(Runner):
                 raise InsufficientPrivilege(why)
             if self.create:
                 queues += self._created(admin, chosen, known)
-            supervisor.learn(queues, required_for=lacks.role)
+            supervisor.learn(queues, required_for=lacks.role, waits=self.waits)
         finally:
             connection.close()
         return supervisor
