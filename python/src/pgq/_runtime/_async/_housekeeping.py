@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._due import seconds_until
 from pgq._runtime._async._pool import connect
-from pgq._runtime._async._rights import explained
+from pgq._runtime._async._rights import explained, lacking
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import missing
 from pgq._runtime._rights import HOUSEKEEPING

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from pgq._sync import Client
 from pgq._runtime._sync._due import seconds_until
 from pgq._runtime._sync._pool import connect
-from pgq._runtime._sync._rights import explained
+from pgq._runtime._sync._rights import explained, lacking
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import missing
 from pgq._runtime._rights import HOUSEKEEPING
