@@ -19,10 +19,9 @@ begin
     if delay is not null then
         perform pgq._snooze(job_id, lease_token, delay);
     end if;
-    return exists (
-        select
-        from pgq._nack(array[job_id], lease_token, coalesce(delay, '0'), error collate "C", 1)
-    );
+    return exists (select from pgq._nack(
+        array[job_id], lease_token, coalesce(delay, '0'), error collate "C", 1
+    ));
 end
 $$;
 

@@ -11,7 +11,7 @@ as $$
 begin
     perform pgq._check_leases(job_ids, lease_token);
 
-    return query select n from pgq._nack(job_ids, lease_token, interval '0', null, 1) as n;
+    return query select n from pgq._nack(job_ids, lease_token, '0', null, 1) as n;
 end
 $$;
 

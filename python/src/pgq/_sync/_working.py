@@ -242,20 +242,15 @@ class Working(Calling):
         delay: timedelta | float | None = None,
         error: str | None = None,
     ) -> bool:
-        """Give a job back unused: the attempt does not count.
+        """Give a job back unused: the attempt does not count; `error` becomes its last error.
 
         Without `delay` it is due at once. With one it is snoozed, which `get_job` counts; a delay
         that reaches its expiry is refused with 22023. In an ordered queue the other jobs of its key
-        wait meanwhile. `error` becomes its last error, which stays by default. False: the lease was
-        lost, or the job is finished already.
+        wait meanwhile. False: the lease was lost, or the job is finished already.
         """
+        told: dict[str, Any] = {"delay": delay, "error": self._storable(error)}
         return self._value(
-            bool,
-            "release_job",
-            job_id=job_id,
-            lease_token=lease_token,
-            delay=delay,
-            error=self._storable(error),
+            bool, "release_job", job_id=job_id, lease_token=lease_token, **told
         )
 
     def release_job_batch(self, job_ids: Sequence[int], lease_token: UUID) -> list[int]:
