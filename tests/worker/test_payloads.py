@@ -193,7 +193,7 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "msgspec", None)
     assert read(dict, {}) == {}
     assert read(Order, ORDER).address == Address("Bonn")
-    with pytest.raises(TypeError, match=r"pip install .*the extra typed"):
+    with pytest.raises(TypeError, match=r"the extra typed: pip install"):
         read(Note, {"text": "a", "stars": 1})
 
 
