@@ -94,7 +94,7 @@ def test_a_coroutine_is_cancelled(dsn: str, client: Client) -> None:
     with working(worker):
         wait_until(lambda: client.jobs.archived_jobs("mail") and client.jobs.dead_letters("mail"))
         assert cancelled == [0]
-        assert details(client) == [None]
+        wait_until(lambda: details(client) == [None])
 
 
 def test_a_coroutine_that_swallows_it_is_given_up(
