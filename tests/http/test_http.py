@@ -302,7 +302,7 @@ def test_errors(
     assert answer.body["message"]
     if code == "MQ001":
         assert answer.body["message"] == 'unknown topic "nowhere"'
-        assert "list_topics" in answer.body["hint"]
+        assert "create_topic" in answer.body["hint"]
 
 
 def test_what_writes_is_refused_by_get(http: Http) -> None:

@@ -96,8 +96,8 @@ def test_what_the_server_says_reaches_the_user(spark: Any, broker: Any, own: Ses
     frame = spark.sql("select 'x' as value, 7 as partition")
     with pytest.raises(UnknownTopic) as unknown:
         broker.publish(frame, topic="none")
-    assert "HINT:  Create it" in str(unknown.value)
-    assert str(unknown.value.hint).startswith("Create it with pgq.create_topic")
+    assert "HINT:  pgq.create_topic creates it" in str(unknown.value)
+    assert str(unknown.value.hint).startswith("pgq.create_topic creates it")
     with pytest.raises(UnknownPartition) as missing:
         broker.publish(frame, topic=new_topic(own))
     assert "unknown partition 7" in str(missing.value.diag.message_primary)

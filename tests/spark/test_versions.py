@@ -38,6 +38,22 @@ def test_a_frame_used_twice_has_the_same_rows(spark: Any, location: Location, ow
     assert sorted(row["offset"] for row in frame.collect()) == [1, 2, 3]
 
 
+def test_a_frame_that_was_filtered_is_whole(spark: Any, location: Location, own: Session) -> None:
+    """Spark would give later uses what a source has left out for a filter."""
+    from pgq.spark import register
+
+    register(spark)
+    url, properties = location
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        reader = spark.read.format("pgq").options(url=url, **properties)
+        frame = reader.option("topic", new_topic(own, messages=3)).load()
+        filtered = frame.where("offset > 1")
+        assert [filtered.count(), frame.count(), filtered.union(frame).count()] == [2, 3, 5]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
 def test_a_limit_is_refused_by_load(spark: Any, location: Location, own: Session) -> None:
     """Before 4.2, with a sentence that names the version; from then on it is taken."""
     import pyspark

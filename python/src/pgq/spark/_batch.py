@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ import psycopg
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pgq.spark._bounds import Bound
-from pgq.spark._conditions import Conditions
 from pgq.spark._fetch import Database
 from pgq.spark._options import Options
 from pgq.spark._positions import Checks, plan
@@ -19,9 +18,8 @@ from pgq.spark._topics import Bounds, Range
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql.datasource import Filter
 
-__all__ = ["BatchReader", "FilteringReader", "planned_ahead"]
+__all__ = ["BatchReader", "planned_ahead"]
 
 
 class BatchReader(DataSourceReader):
@@ -32,7 +30,6 @@ class BatchReader(DataSourceReader):
     ) -> None:
         self._shards = shards
         self._planned = planned
-        self._conditions = Conditions()
 
     def partitions(self) -> Sequence[InputPartition]:
         if self._planned is not None:
@@ -41,8 +38,7 @@ class BatchReader(DataSourceReader):
         try:
             if len(databases) > 1:
                 check_distinct([database.created() for database in databases])
-            plans = [_planned_by(database, self._conditions) for database in databases]
-            return tasks_of(plans, self._shards[0])
+            return tasks_of([_planned_by(database) for database in databases], self._shards[0])
         finally:
             for database in databases:
                 database.close()
@@ -55,14 +51,7 @@ class BatchReader(DataSourceReader):
         return read_task(self._shards, partition.value)
 
 
-class FilteringReader(BatchReader):
-    """For Spark from 4.1 on, in sessions that hand conditions to sources written in Python."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        return self._conditions.take(filters)
-
-
-def _planned_by(database: Database, conditions: Conditions) -> Plan:
+def _planned_by(database: Database) -> Plan:
     """What a batch reads of a database."""
     options = database.options
     start = options.start or Bounds(Bound(earliest=True))
@@ -70,14 +59,11 @@ def _planned_by(database: Database, conditions: Conditions) -> Plan:
     ranges: list[Range] = []
     ids: dict[str, int | None] = {}
     for topic in database.topics():
-        if not conditions.wants("topic", topic):
-            continue
         checks = Checks(topic, options.fail_on_data_loss, options.shard)
         # Asked first: if another topic takes the name meanwhile, the tasks find that out.
         ids[topic] = database.log(topic).topic_id
         log_at = partial(database.log, topic)
-        parts = plan(start.of(topic), end.of(topic), log_at, checks)
-        ranges += [(topic, part) for part in conditions.narrowed(parts, log_at)]
+        ranges += [(topic, part) for part in plan(start.of(topic), end.of(topic), log_at, checks)]
     return Plan(database, ranges, ids)
 
 

@@ -30,7 +30,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pgq.spark._batch import BatchReader, FilteringReader, planned_ahead
+from pgq.spark._batch import BatchReader, planned_ahead
 from pgq.spark._bounds import Bound, refused
 from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database
 from pgq.spark._group import FollowingGroup
@@ -59,7 +59,7 @@ if HAS_LIMITS:
 KEEPS_PLANS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 """Whether a DataFrame that is used twice is planned once. Spark 4.0 plans it for each action."""
 
-__all__ = ["KEEPS_PLANS", "FilteringDataSource", "PgqDataSource"]
+__all__ = ["PgqDataSource"]
 
 
 class _AllChecks(dict[str, Checks]):
@@ -274,7 +274,6 @@ class PgqDataSource(DataSource):
     """
 
     _planned: Sequence[InputPartition] | None = None
-    _batch_reader: type[BatchReader] = BatchReader
 
     @classmethod
     def name(cls) -> str:
@@ -296,7 +295,7 @@ class PgqDataSource(DataSource):
         for options in shards:
             for bound in [] if options.start is None else options.start.all():
                 bound.of_batch("startingOffsets")
-        return self._batch_reader(shards, self._planned)
+        return BatchReader(shards, self._planned)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         shards = self._parsed(schema)
@@ -331,12 +330,6 @@ class PgqDataSource(DataSource):
         if schema != _schema(shards):
             raise ValueError("the data source pgq has a schema of its own: leave out schema(…)")
         return shards
-
-
-class FilteringDataSource(PgqDataSource):
-    """The same for sessions that hand conditions to sources written in Python."""
-
-    _batch_reader = FilteringReader
 
 
 def _schema(shards: Sequence[Options]) -> StructType:
