@@ -183,7 +183,10 @@ def test_a_driver_without_pandas_is_told(wheel: Path, tmp_path: Path) -> None:
         check=False,
         cwd=tmp_path,
     )
-    assert "pgq.spark needs the module pandas on the driver: pip install" in done.stderr
+    assert (
+        "pgq.spark needs the module pandas on the driver: install the extra spark-cluster"
+        in done.stderr
+    )
 
 
 def test_a_wheel_is_sent_along_and_the_driver_is_a_package(

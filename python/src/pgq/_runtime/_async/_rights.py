@@ -29,5 +29,5 @@ async def explained(
     if isinstance(error, InsufficientPrivilege):
         grant = (await lacking(connection, names)).grant(names)
         if grant:
-            return f"{error.diag.message_primary}; HINT: {grant}"
+            return f"{error.diag.message_primary or error}; HINT: {grant}"
     return str(error).strip()

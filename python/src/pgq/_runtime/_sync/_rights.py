@@ -31,5 +31,5 @@ def explained(
     if isinstance(error, InsufficientPrivilege):
         grant = (lacking(connection, names)).grant(names)
         if grant:
-            return f"{error.diag.message_primary}; HINT: {grant}"
+            return f"{error.diag.message_primary or error}; HINT: {grant}"
     return str(error).strip()
