@@ -52,6 +52,7 @@ class Housekeeping:
         poll: float | None = None,
     ) -> None:
         self._connected = False
+        self._is_new = True
         self._refused: set[str] = set()
         """The parts that failed for want of a right."""
         self._conninfo = conninfo
@@ -90,7 +91,7 @@ class Housekeeping:
     async def _keep(self, client: AsyncClient) -> None:
         """One part that fails, for want of a right, say, does not hold up the other."""
         parts = {"schedules": lambda: self._tick(client), "cleanup": lambda: self._clean(client)}
-        self._connected = True
+        self._connected = self._is_new = True
         while not self._state.stopping:
             for part, call in parts.items():
                 if self._due[part] <= time.monotonic():
@@ -134,8 +135,11 @@ class Housekeeping:
         """Write the ticks that are due; returns the seconds until there may be more."""
         left = await self._left(client)
         if left > 0:
-            if (await lacking(client.connection, ["run_schedules"])).grant(["run_schedules"]):
-                raise InsufficientPrivilege("permission denied for function run_schedules")
+            # known before a tick is due, from the start of a connection and until it is granted
+            if self._is_new or "schedules" in self._refused:
+                if (await lacking(client.connection, ["run_schedules"])).functions:
+                    raise InsufficientPrivilege("permission denied for function run_schedules")
+                self._is_new = False
             return left
         runs = await client.retry(_run)
         for run in runs:
