@@ -155,7 +155,8 @@
 \ir log/_claim.sql
 \ir log/claim_offsets.sql
 \ir log/fetch_range.sql
-\ir log/_pack.sql
+\ir log/_header_pairs.sql
+\ir log/_pack_query.sql
 \ir log/fetch_packed.sql
 \ir log/consume.sql
 \ir log/_fetch_ranges.sql

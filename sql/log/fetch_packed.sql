@@ -53,13 +53,16 @@ begin
         order by first_offset
     loop
         exit when extent.first_offset > next_offset;
-        while next_offset <= extent.last_offset loop
-            packed := pgq._pack(
-                extent.segment, extent.stored_partition_id, next_offset - extent.shift,
-                next_offset + least(extent.last_offset - next_offset, 999) - extent.shift,
-                extent.shift, extent.published_at
-            );
-            exit extents when packed.messages is null;
+        for packed in
+            execute pgq._pack_query(
+                extent.segment, extent.stored_partition_id,
+                extent.first_offset - extent.shift, extent.last_offset - extent.shift
+            )
+            using
+                extent.stored_partition_id, extent.first_offset - extent.shift,
+                extent.last_offset - extent.shift, extent.shift, extent.published_at
+        loop
+            exit extents when packed.first_offset <> next_offset;
 
             return next packed;
             next_offset := next_offset + packed.messages;
