@@ -4,6 +4,7 @@
 \ir core/_clock.sql
 \ir core/version.sql
 \ir core/_keeps_snapshot.sql
+\ir core/_keep_memory.sql
 \ir core/_give_back_grant.sql
 \ir core/_revoke_others.sql
 \ir core/_check_name.sql

@@ -67,13 +67,6 @@ CALL_ROWS = 4000
 With fewer there are more calls, which take more of its time.
 """
 
-KEEP_MEMORY = "select octet_length(repeat(' ', 4000000))"
-"""Has a session keep the memory of a call for the next one, at the price of some megabytes.
-
-The C library of Linux returns memory to the system at once unless it has seen larger pieces freed.
-Getting it back page by page takes a third of the server's time.
-"""
-
 _LOG = """
 select o.partition, o.first_offset, o.last_offset + 1, o.log_offset,
     (select pgq.check_range(%(topic)s, 0, 1, 0))
@@ -244,7 +237,6 @@ def _connection(options: Options) -> Iterator[psycopg.Connection[Any]]:
             connection.close()
     if connection is None or connection.closed:
         connection = options.connect()
-        connection.execute(KEEP_MEMORY)
     try:
         yield connection
     finally:

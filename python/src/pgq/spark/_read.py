@@ -13,7 +13,7 @@ from pgq.errors import OffsetOutOfRange, UnknownQueue
 from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound, Moment
 from pgq.spark._connection import Arguments, Location, call, quoted
-from pgq.spark._fetch import CALL_ROWS, KEEP_MEMORY
+from pgq.spark._fetch import CALL_ROWS
 from pgq.spark._positions import Checks, Kept, Log, pack, plan, sample, task_size
 
 __all__ = ["frame_of", "frames_of", "ranges_of", "view", "with_payload"]
@@ -114,11 +114,7 @@ def frames_of(
             location.url,
             _query(topic, tasks, topic_id, fail_on_data_loss),
             predicates=[f"task = {number}" for number in range(len(tasks))] or ["false"],
-            properties={
-                **location.options(),
-                "fetchsize": str(FETCH_ROWS),
-                "sessionInitStatement": KEEP_MEMORY,
-            },
+            properties={**location.options(), "fetchsize": str(FETCH_ROWS)},
         )
         frames.append(_unpacked(rows, topic))
     return frames

@@ -134,7 +134,7 @@ class Part:
     write_id: str
     rows: int
     checksums: int
-    """The sum of the checksums of the rows."""
+    """The sum of the checksums of the rows; 0 where nobody asks for it."""
 
 
 class Targeted(Protocol):
@@ -155,13 +155,15 @@ def send(
     rows: Targeted,
     options: WriterOptions,
     task: int,
+    *,
+    is_summed: bool,
 ) -> list[Part]:
     """Stage the rows of a task, all or nothing; in each database in one transaction.
 
     The task begins a write for each topic that it meets, in the same transaction.
     """
     counted: dict[tuple[int, str], tuple[int, int]] = {}
-    total = summer()
+    total = summer() if is_summed else lambda batch: 0
     with ExitStack() as stack:
         stack.enter_context(translated())
         senders: dict[int, _Sender] = {}

@@ -59,13 +59,18 @@ class _Writer:
             is_strict=options.bad_rows_topic is not None,
         )
 
+    @property
+    def _is_checked(self) -> bool:
+        """Whether a repeated write must have the same rows."""
+        return self._options.check_repeated
+
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of a task."""
         context = TaskContext.get()
         assert context is not None
         task, query = context.partitionId(), context.getLocalProperty(_QUERY)
         try:
-            parts = send(iterator, self._rows, self._options, task)
+            parts = send(iterator, self._rows, self._options, task, is_summed=self._is_checked)
         except RowRefused as refused:
             # told by the driver: an error of a task is one that Spark tries again
             for _ in iterator:
@@ -76,6 +81,10 @@ class _Writer:
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
     """Writes a DataFrame."""
+
+    @property
+    def _is_checked(self) -> bool:
+        return self._options.producer is not None and self._options.check_repeated
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all rows visible."""
