@@ -116,7 +116,7 @@ def frames_of(
             predicates=[f"task = {number}" for number in range(len(tasks))] or ["false"],
             properties={**location.options(), "fetchsize": str(FETCH_ROWS)},
         )
-        frames.append(_unpacked(rows, topic))
+        frames.append(_unpacked(rows))
     return frames
 
 
@@ -158,7 +158,7 @@ def _query(
         first = "greatest(t.first_offset, o.first_offset)"
         kept = f"inner join pgq.list_offsets({quoted(topic)}) as o on o.partition = t.partition"
     return f"""(
-        select t.task, t.partition, p.*
+        select t.task, {quoted(topic)} as topic, t.partition, p.*
         from (values {places or "(0, 0, 1::bigint, 0::bigint)"})
             as t (task, partition, first_offset, last_offset)
         {kept}
@@ -173,37 +173,36 @@ def _query(
     ) as messages"""
 
 
-def _unpacked(rows: DataFrame, topic: str) -> DataFrame:
+def _unpacked(rows: DataFrame) -> DataFrame:
     """A row for each message, with the columns of Spark's Kafka source.
 
     The messages are cut out before they become rows: an element of an array that stands beside
     them would be copied into each row with the whole array wherever Spark does not compile it.
     """
-    arrays = rows.selectExpr(
+    return rows.selectExpr(
+        "topic",
         "partition",
         "first_offset",
-        "contents",
-        "published_micros",
-        "coalesce(keys, array_repeat(cast(null as binary), messages)) as keys",
-        "coalesce(headers, array_repeat(cast(null as string), messages)) as headers",
-    )
-    messages = arrays.selectExpr(
+        """posexplode(
+            arrays_zip(
+                contents,
+                published_micros,
+                coalesce(keys, array_repeat(cast(null as binary), messages)),
+                coalesce(headers, array_repeat(cast(null as string), messages))
+            )
+        ) as (place, message)""",
+    ).selectExpr(
+        "message.`2` as key",
+        "message.contents as value",
+        "topic",
         "partition",
-        "first_offset",
-        "posexplode(arrays_zip(contents, published_micros, keys, headers)) as (place, message)",
-    )
-    return messages.select(
-        F.col("message.keys").alias("key"),
-        F.col("message.contents").alias("value"),
-        F.lit(topic).alias("topic"),
-        "partition",
-        (F.col("first_offset") + F.col("place")).alias("offset"),
-        F.timestamp_micros("message.published_micros").alias("timestamp"),
+        "first_offset + place as offset",
+        "timestamp_micros(message.published_micros) as timestamp",
         # by a variant, since Spark compiles no query that has from_json or transform in it
-        F.parse_json("message.headers")
-        .cast("array<struct<key:string,value:string>>")
-        .cast("array<struct<key:string,value:binary>>")
-        .alias("headers"),
+        """cast(
+            cast(parse_json(message.`3`) as array<struct<key: string, value: string>>)
+            as array<struct<key: string, value: binary>>
+        ) as headers""",
     )
 
 
