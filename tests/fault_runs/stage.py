@@ -51,6 +51,7 @@ DISK = "400m"
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["fault_runs.run_client"])
 
+
 @dataclass
 class Running:
     """A client, and the how manieth of its name it is."""

@@ -50,9 +50,7 @@ class Driver(Role):
                 continue
             if query is not None:
                 error = str(query.exception())
-                self.client.journal.note(
-                    "failed", unit=unit, code="ended", sure=False, error=error
-                )
+                self.client.journal.note("failed", unit=unit, code="ended", sure=False, error=error)
             unit = f"{self.client.name}/{copy}{next(self.numbers)}"
             self.client.journal.note("begin", unit=unit, role="stream", copy=copy)
             self.queries[copy] = (unit, self.start(copy))
