@@ -43,7 +43,9 @@ def folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize(
+    "scene", [pytest.param(s, marks=pytest.mark.long) if s == "spark" else s for s in SCENES]
+)
 def test_no_fault_breaks_a_promise(folder: Path, scene: str) -> None:
     if missing := missing_for(scene):
         pytest.skip(missing)
