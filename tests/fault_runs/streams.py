@@ -19,6 +19,9 @@ COPIED = ("log", "bulk")
 COPIES = ("by-writer", "by-sink")
 """The topics that they are copied into, a stream for each; also its producer, and its group."""
 
+SLOW = "Python worker failed to connect back"
+"""Spark's error on a busy machine: it gives a Python worker 10 seconds to start, and no more."""
+
 
 class Driver(Role):
     """A driver with a stream for each way of writing, both from their checkpoints."""
@@ -50,7 +53,8 @@ class Driver(Role):
                 continue
             if query is not None:
                 error = str(query.exception())
-                self.client.journal.note("failed", unit=unit, code="ended", sure=False, error=error)
+                code = "" if SLOW in error else "ended"
+                self.client.journal.note("failed", unit=unit, code=code, sure=False, error=error)
             unit = f"{self.client.name}/{copy}{next(self.numbers)}"
             self.client.journal.note("begin", unit=unit, role="stream", copy=copy)
             self.queries[copy] = (unit, self.start(copy))
