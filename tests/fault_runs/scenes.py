@@ -67,8 +67,13 @@ SCENES = {
     "disk": Scene({"disk": 2, "client": 5, "cut": 1, "backend": 0.5}, small_disk=True),
     "spark": Scene(
         {
-            **{"client": 4, "driver": 5, "cut": 1.5, "terminate": 3},
-            **{"backend": 0.7, "postmaster": 0.3, "failover": 0.5},
+            "client": 4,
+            "driver": 5,
+            "cut": 1.5,
+            "terminate": 3,
+            "backend": 0.7,
+            "postmaster": 0.3,
+            "failover": 0.5,
         },
         standby=True,
         roster=FEW,
