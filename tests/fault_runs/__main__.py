@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import random
 import shutil
 import tempfile
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fault_runs.round import Outcome, play_round
-from fault_runs.stage import SCENES, has_compiler
+from fault_runs.scenes import SCENES, missing_for
 
 FEW = 5
 """Broken promises of a kind that are told."""
@@ -27,7 +26,7 @@ FEW = 5
 ROUND = 60.0
 """Seconds of a round, without its end."""
 
-TURNS = ["server", "standby", "server", "time", "server", "disk"]
+TURNS = ["server", "standby", "server", "time", "server", "disk", "spark"]
 
 
 def arguments() -> argparse.Namespace:
@@ -48,7 +47,11 @@ def main() -> int:
     # the server may run as another user
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
-    scenes = [s for s in ([options.scene] if options.scene else TURNS) if can_be_played(s)]
+    scenes = [options.scene] if options.scene else TURNS
+    for scene in dict.fromkeys(scenes):
+        if missing := missing_for(scene):
+            print(f"scene {scene} is left out: {missing}", flush=True)
+            scenes = [each for each in scenes if each != scene]
     if not scenes:
         return 1
     totals = Totals()
@@ -73,17 +76,6 @@ def main() -> int:
         print("stopped", flush=True)
     totals.tell(time.monotonic() - began)
     return 1 if totals.broken else 0
-
-
-def can_be_played(scene: str) -> bool:
-    """Whether this machine has what a scene asks for; it is said where it has not."""
-    if scene == "disk" and os.geteuid() != 0:
-        print("a full disk: left out, since only root can mount a small one", flush=True)
-        return False
-    if scene == "time" and not has_compiler():
-        print("the server's clock: left out, there is no C compiler (cc)", flush=True)
-        return False
-    return True
 
 
 @dataclass

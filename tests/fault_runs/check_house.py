@@ -32,6 +32,9 @@ where m.partition_id <> 0
         select from pgq.segment_range as r where r.stored_partition_id = m.partition_id
     )
     and not exists (select from pgq.partition as p where p.stored_partition_id = m.partition_id)
+    -- staged by an attempt that was killed, or given up and not deleted yet
+    and not exists (select from pgq.staged_extent as e where e.stored_partition_id = m.partition_id)
+    and not exists (select from pgq.dropped_range as d where d.partition_id = m.partition_id)
 """
 
 LASTING = {"access_change", "leaf", "segment", "storage_bound", "storage_class", "view_key"}

@@ -10,6 +10,7 @@ from fault_runs.consumers import TRANSACTIONAL
 from fault_runs.evidence import Evidence, Unit
 from fault_runs.house import TOPICS
 from fault_runs.producers import bulk_names
+from fault_runs.streams import COPIES
 
 __all__ = ["Stored", "check_groups", "check_topics"]
 
@@ -88,7 +89,7 @@ def _check_names(
     for name, count in counts.items():
         if count > 1:
             evidence.violate("twice", f"{name} is {count} times in {topic}")
-        if topic != "bulk" and name not in known:
+        if topic not in ("bulk", *COPIES) and name not in known:
             evidence.violate("unknown", f"nobody published {name} to {topic}")
     # the attempts at one name: some transaction of them may have committed without an answer
     sure: dict[str, bool] = {}

@@ -42,7 +42,7 @@ class Client:
         self.path = path
         self.ending = False
         self._enough = enough
-        self._dsn = dsn
+        self.dsn = dsn
         self._units = itertools.count()
         self._numbers = itertools.count()
         self._unsynced = False
@@ -51,7 +51,7 @@ class Client:
     def connect(self) -> psycopg.Connection[Any]:
         """Another session."""
         connection = psycopg.connect(
-            self._dsn,
+            self.dsn,
             autocommit=True,
             prepare_threshold=None,
             connect_timeout=5,

@@ -15,6 +15,7 @@ import psycopg
 
 from fault_runs.house import PARTS
 from fault_runs.journal import Journal
+from fault_runs.scenes import SPARK
 from fault_runs.wire import CUTS
 from support.waiting import wait_until
 
@@ -61,8 +62,14 @@ class Breaker:
 
     def client(self) -> str:
         """Kill a program."""
-        kind = self.stage.restart(self.rng.choice(self.stage.names()))
-        return f"{kind} killed"
+        names = [name for name in self.stage.names() if name != SPARK]
+        return f"{self.stage.restart(self.rng.choice(names))} killed"
+
+    def driver(self) -> str:
+        """Kill a Spark driver with its JVM and workers, some time after its first batch."""
+        if not self.stage.begun("spark"):
+            return ""
+        return f"{self.stage.restart(SPARK)} killed"
 
     def backend(self) -> str:
         """Kill a server process in the middle of a call: all others end, too."""
@@ -121,10 +128,11 @@ class Breaker:
     def cut(self) -> str:
         """Cut a connection."""
         where = self.rng.choice(CUTS)
-        before = self.stage.wire.cuts[where]
-        self.stage.wire.cut(where)
+        wire = self.rng.choice(self.stage.wires)
+        before = wire.cuts[where]
+        wire.cut(where)
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: self.stage.wire.cuts[where] > before, 5)
+            wait_until(lambda: wire.cuts[where] > before, 5)
         return f"connection cut {where}"
 
     def cancel(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fault_runs.consumers import TRANSACTIONAL
+from fault_runs.streams import COPIED, COPIES
 from support.clock import Clock
 from support.house import install_script
 from support.session import Session
@@ -23,6 +24,7 @@ TOPICS: dict[str, dict[str, Any]] = {
     "bulk": {"partitions": 2, "no_limit": ["retention"]},
     "wide-given-up": {"partitions": 1, "no_limit": ["retention"]},
     "wide": {"partitions": 20, "no_limit": ["retention"]},
+    **{copy: {"partitions": 3, "no_limit": ["retention"]} for copy in COPIES},
 }
 
 GROUPS: dict[str, dict[str, Any]] = {
@@ -107,7 +109,7 @@ STOPPING = """
 """
 
 
-def install(dsn: str) -> Clock:
+def install(dsn: str, spark: bool) -> Clock:
     """pgq with a clock that can be moved, and all that the clients need."""
     with Session.connect(dsn, autocommit=True) as session:
         session.execute(install_script())
@@ -120,6 +122,9 @@ def install(dsn: str) -> Clock:
                     session.create_group(topic=topic, consumer_group=group, **GROUPS.get(topic, {}))
         for group in ("leased", "manual"):
             session.create_group(topic="log", consumer_group=group)
+        for copy in COPIES if spark else ():
+            for topic in COPIED:
+                session.create_group(topic=topic, consumer_group=copy)
         for queue, settings in QUEUES.items():
             session.create_queue(queue=queue, backoff="0.1 seconds", **settings)
         session.subscribe(

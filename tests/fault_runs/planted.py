@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fault_runs.evidence import Evidence, Unit
+from fault_runs.streams import COPIED, COPIES
 from support.session import Session
 
-__all__ = ["PLANTED", "Planted"]
+__all__ = ["PLANTED", "Planted", "copy"]
 
 Plant = Callable[[Evidence, Session], None]
 
@@ -175,6 +176,26 @@ def _nothing_truncated(evidence: Evidence, session: Session) -> None:
     )
 
 
+def copy(evidence: Evidence, session: Session, change: Callable[[list[Any]], None]) -> None:
+    """Copies as Spark makes them, but for a change in the first partition."""
+    evidence.units.append(Unit("stream", {}, 0))
+    for to in COPIES:
+        for partition in range(3):
+            rows = session.execute(
+                "select payload from pgq.messages where topic = any(%s) and partition = %s"
+                " order by topic, log_offset",
+                [list(COPIED), partition],
+            ).fetchall()
+            payloads = [row[0] for row in rows]
+            if partition == 0:
+                change(payloads)
+            session.publish_batch(topic=to, payloads=payloads, partition=partition)
+
+
+def _copied(kind: str, change: Callable[[list[Any]], Any]) -> Planted:
+    return Planted(kind, lambda evidence, session: copy(evidence, session, change))
+
+
 def _one_of(queue: str) -> str:
     return f"(select job_id from done where queue = '{queue}' order by place limit 1)"
 
@@ -305,5 +326,9 @@ PLANTED = {
         "insert into attempt (queue, job_id, token, attempt, name, age)"
         " select queue, -1, gen_random_uuid(), 1, name, 0 from attempt where queue = 'postponed'",
     ),
+    "a message that Spark lost": _copied("copy", lambda payloads: payloads.pop()),
+    "a message that Spark wrote twice": _copied("copy", lambda those: those.append(those[0])),
+    "a message that Spark made up": _copied("copy", lambda those: those.append({"name": "new"})),
+    "a copy out of order": _copied("copy order", list.reverse),
     "storage that is kept": Planted("storage", _nothing_truncated),
 }

@@ -10,6 +10,7 @@ from fault_runs.client import Client
 from fault_runs.consumers import CONSUMERS
 from fault_runs.keepers import KEEPERS
 from fault_runs.producers import PRODUCERS
+from fault_runs.streams import STREAMS
 from fault_runs.workers import WORKERS
 
 __all__ = ["run_client"]
@@ -29,4 +30,4 @@ def run_client(kind: str, name: str, dsn: str, journal: str, seed: str, enough: 
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    client.work({**PRODUCERS, **CONSUMERS, **WORKERS, **KEEPERS}[kind](client))
+    client.work({**PRODUCERS, **CONSUMERS, **WORKERS, **KEEPERS, **STREAMS}[kind](client))

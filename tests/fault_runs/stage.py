@@ -8,26 +8,30 @@ import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
 from fault_runs.house import install
+from fault_runs.journal import entries
 from fault_runs.run_client import run_client
+from fault_runs.scenes import PRODUCING, SPARK, Scene
+from fault_runs.streams import COPIES
 from fault_runs.wire import Wire
 from pgq.embedded import Server
 from support.clock import Clock
 from support.pooler import PgBouncer
 from support.waiting import wait_until
 
-__all__ = ["PRODUCING", "SCENES", "Scene", "Stage", "has_compiler"]
+__all__ = ["Stage"]
 
 SETTINGS = {
     # a process that dies takes nothing of the system's memory with it
@@ -44,47 +48,8 @@ DISK = "400m"
 """How large the disk is that gets full."""
 
 
-@dataclass(frozen=True)
-class Scene:
-    """What can break, how often in proportion, and where."""
-
-    faults: Mapping[str, float]
-    standby: bool = False
-    small_disk: bool = False
-    false_time: bool = False
-    """The server's own clock is one that can be moved (``clock.c``)."""
-
-
-SCENES = {
-    "server": Scene(
-        {
-            "client": 10,
-            "backend": 2,
-            "postmaster": 1,
-            "pooler": 1,
-            "cleanup": 2,
-            "cut": 4,
-            "cancel": 3,
-            "terminate": 3,
-            "clock": 2,
-        }
-    ),
-    "standby": Scene({"client": 8, "failover": 1.5, "cut": 2, "terminate": 2}, standby=True),
-    "time": Scene({"client": 5, "server_clock": 4, "cut": 1, "postmaster": 0.5}, false_time=True),
-    "disk": Scene({"disk": 2, "client": 5, "cut": 1, "backend": 0.5}, small_disk=True),
-}
-
-# A few of each, so that several meet; those that come second go through PgBouncer where it is.
-ROSTER = [
-    *("publisher", "publisher", "once", "enqueuer", "ordered", "swept", "replacer", "bulk"),
-    *("exact", "exact", "whole", "whole", "external", "leased", "leased", "manual"),
-    *("worker", "worker", "worker", "cleaner", "runner", "operator"),
-]
-
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["fault_runs.run_client"])
-
-PRODUCING = ("publisher", "once", "enqueuer", "ordered", "swept", "replacer", "bulk", "runner")
 
 
 @dataclass
@@ -97,11 +62,6 @@ class Running:
     pooled: bool
 
 
-def has_compiler() -> bool:
-    """Whether the library can be built that moves a server's clock."""
-    return shutil.which("cc") is not None
-
-
 class Stage:
     """The servers and clients of a run, as a context manager; all files go below a folder."""
 
@@ -110,7 +70,7 @@ class Stage:
         self.folder = folder
         self.clock: Clock
         self.pooler: PgBouncer
-        self.wire: Wire
+        self.wires: list[Wire] = []
         self._seed = seed
         self._lives = 0
         self._nodes = 0
@@ -138,20 +98,26 @@ class Stage:
             self._mount()
         self.server = self._start_node()
         self._stack.callback(lambda: self.server.stop())
-        self.clock = install(self.direct)
+        self.clock = install(self.direct, self.scene.spark)
         if self.scene.standby:
             self._stack.callback(lambda: self._standby and self._standby.stop())
             self._attach_standby()
-        self.wire = Wire(self.server.port, self._seed)
-        self._stack.callback(self.wire.close)
+        # Spark has one of its own, since it commits a hundredth of what the others do
+        for _ in range(2 if self.scene.spark else 1):
+            self.wires.append(Wire(self.server.port, self._seed))
+            self._stack.callback(self.wires[-1].close)
         self.pooler = PgBouncer(self.wired, "server_login_retry = 0.1\nquery_wait_timeout = 10")
         self._stack.callback(self.pooler.close)
         self.pooler.start()
-        for place, kind in enumerate(ROSTER):
-            name = f"{kind}{ROSTER[:place].count(kind) + 1}"
-            self._launch(name, kind, ROSTER[:place].count(kind) == 1)
+        self.hold_producers(self.scene.spark)
+        for place, kind in enumerate(self.scene.roster):
+            before = self.scene.roster[:place].count(kind)
+            self._launch(f"{kind}{before + 1}", kind, before == 1)
         for name in self._clients:
             wait_until(lambda: self.journal(name).exists(), 60, f"for {name}")  # noqa: B023
+        if self.scene.spark:
+            wait_until(lambda: self.begun("stream") == len(COPIES), 120, "for Spark's streams")
+            self.hold_producers(False)
 
     # ------------------------------------------------------------------ servers
 
@@ -163,9 +129,10 @@ class Stage:
     @property
     def wired(self) -> str:
         """How clients come to it."""
-        return make_conninfo(
-            host="127.0.0.1", port=self.wire.port, user="postgres", dbname="postgres"
-        )
+        return self._through(self.wires[0])
+
+    def _through(self, wire: Wire) -> str:
+        return make_conninfo(host="127.0.0.1", port=wire.port, user="postgres", dbname="postgres")
 
     @contextmanager
     def observe(self) -> Iterator[psycopg.Connection[Any]]:
@@ -203,7 +170,8 @@ class Stage:
         self.server = standby
         self._standby = None
         self.clock = Clock(self.direct)
-        self.wire.target = standby.port
+        for wire in self.wires:
+            wire.target = standby.port
         directory = former.directory
         former.stop()
         shutil.rmtree(directory, ignore_errors=True)
@@ -305,12 +273,19 @@ class Stage:
         """What a client, and those of its name before, have written down."""
         return self.folder / "journals" / name
 
+    def begun(self, role: str) -> int:
+        """How many streams, or batches, the Spark driver has begun since it was started last."""
+        life = f"{SPARK}.{self._clients[SPARK].life}/"
+        found = [e for e in entries(self.journal(SPARK)) if e["unit"].startswith(life)]
+        return sum(entry.get("role") == role for entry in found)
+
     def _launch(self, name: str, kind: str, pooled: bool, life: int = 1) -> None:
         self._lives += 1
+        dsn = self.pooler.dsn if pooled else self._through(self.wires[-(kind == "spark")])
         process = FORKS.Process(
             target=run_client,
             args=(
-                *(kind, f"{name}.{life}", self.pooler.dsn if pooled else self.wired),
+                *(kind, f"{name}.{life}", dsn),
                 *(str(self.journal(name)), f"{self._seed}/{self._lives}"),
                 # how many jobs of a replacer wait is bounded by its keys
                 str(self._enough) if kind in PRODUCING and kind != "replacer" else None,
@@ -335,8 +310,7 @@ class Stage:
     def restart(self, name: str) -> str:
         """Kill a client with -9, and start another in its place; tells its kind."""
         running = self._clients[name]
-        running.process.kill()
-        running.process.join()
+        _kill(running.process)
         self._launch(name, running.kind, running.pooled, running.life + 1)
         return running.kind
 
@@ -355,8 +329,7 @@ class Stage:
             each.process.join(max(0.1, deadline - time.monotonic()))
             if each.process.is_alive():
                 stuck.append(f"{name} did not end; sessions: {self._sessions()}")
-                each.process.kill()
-                each.process.join()
+                _kill(each.process)
             del self._clients[name]
         return stuck
 
@@ -372,6 +345,15 @@ class Stage:
     def stop_clients(self) -> None:
         """Kill all that are left."""
         for each in self._clients.values():
-            each.process.kill()
-            each.process.join()
+            _kill(each.process)
         self._clients.clear()
+
+
+def _kill(process: ForkServerProcess) -> None:
+    """Kill a client, and first what it has started: Spark's JVM and its workers."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+    process.kill()
+    process.join()

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
 import time
 from collections import Counter
@@ -23,16 +22,17 @@ from fault_runs.check_house import check_house
 from fault_runs.evidence import Evidence, read_journals
 from fault_runs.faults import FAR, Breaker
 from fault_runs.journal import Journal
-from fault_runs.planted import PLANTED
+from fault_runs.planted import PLANTED, copy
 from fault_runs.round import check, fault_times, play, play_round, settle
-from fault_runs.stage import SCENES, Stage, has_compiler
+from fault_runs.scenes import SCENES, missing_for
+from fault_runs.stage import Stage
 from support.clock import Clock
 from support.session import Session
 from support.waiting import aside, wait_until_blocked
 
 pytestmark = pytest.mark.slow
 
-SECONDS = {"server": 15.0, "standby": 6.0, "time": 6.0, "disk": 6.0}
+SECONDS = {"server": 15.0, "standby": 6.0, "time": 6.0, "disk": 6.0, "spark": 15.0}
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,12 @@ def folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize(
+    "scene", [pytest.param(s, marks=pytest.mark.long) if s == "spark" else s for s in SCENES]
+)
 def test_no_fault_breaks_a_promise(folder: Path, scene: str) -> None:
-    if scene == "disk" and os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    if scene == "time" and not has_compiler():
-        pytest.skip("no C compiler: on Debian, apt-get install gcc libc6-dev")
+    if missing := missing_for(scene):
+        pytest.skip(missing)
     outcome = play_round(scene, SECONDS[scene], "7", folder / scene)
     assert not outcome.violations, "\n".join(map(str, outcome.violations[:20]))
     assert sum(outcome.faults.values()) > 0
@@ -59,8 +59,8 @@ def test_a_round_ends_though_the_clock_hides_a_deadlock(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clock that steps back puts off the timers of a waiting session, also that for deadlocks."""
-    if not has_compiler():
-        pytest.skip("no C compiler: on Debian, apt-get install gcc libc6-dev")
+    if missing := missing_for("time"):
+        pytest.skip(missing)
     monkeypatch.setattr("fault_runs.round.PATIENCE", 60.0)
     with (
         Stage(SCENES["time"], folder / "deadlock", "7") as stage,
@@ -131,6 +131,11 @@ def kinds(evidence: Evidence) -> Counter[str]:
 
 
 def test_nothing_is_found_where_nothing_is_wrong(evidence: tuple[Evidence, Session]) -> None:
+    assert kinds(evidence[0]) == Counter(), evidence[0].violations
+
+
+def test_nothing_is_found_in_copies_as_they_should_be(evidence: tuple[Evidence, Session]) -> None:
+    copy(*evidence, lambda payloads: None)
     assert kinds(evidence[0]) == Counter(), evidence[0].violations
 
 
