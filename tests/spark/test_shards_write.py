@@ -299,9 +299,7 @@ def test_the_data_source_writes_to_all(spark: Any, shards: Shards) -> None:
 
 
 @pytest.mark.parametrize("by", ["publish", "the data source"])
-def test_what_earlier_attempts_have_staged_is_removed(
-    spark: Any, shards: Shards, by: str
-) -> None:
+def test_what_earlier_attempts_have_staged_is_removed(spark: Any, shards: Shards, by: str) -> None:
     """In every database, whichever way the rows are written."""
     topic = shards.create("readings")
     for log in shards.logs:

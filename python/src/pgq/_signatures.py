@@ -22,8 +22,8 @@ SIGNATURES: Mapping[str, Signature] = {
     "abort_write": Signature(
         arguments={
             "write_id": "uuid",
-            "owner": "text",
             "seq": "bigint",
+            "owner": "text",
         },
         required=frozenset(),
         returns="scalar",

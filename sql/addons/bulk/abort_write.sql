@@ -1,7 +1,7 @@
 create function pgq.abort_write(
     write_id uuid default null,
-    owner text default null,
-    seq bigint default null
+    seq bigint default null,
+    owner text default null
 )
 returns boolean
 language plpgsql volatile parallel unsafe
@@ -16,7 +16,7 @@ as $$
 declare
     target pgq.bulk_write;
 begin
-    if write_id is null and num_nulls(owner, seq) = 0 then
+    if num_nulls(seq, owner) = 0 then
         -- SKIP LOCKED: other tasks of the owner abort the same writes, or a commit is under way.
         perform pgq.abort_write(o.write_id)
         from (
@@ -61,12 +61,12 @@ begin
 end
 $$;
 
-comment on function pgq.abort_write(uuid, text, bigint) is
+comment on function pgq.abort_write(uuid, bigint, text) is
 'Aborts a bulk write: removes its staged chunks, and refuses later writers.
 False when no write has this id, or when it is committed. Chunks that were already published stay in
 the topic or queue, and so do chunks of open transactions that commit later; if the same producer
 begins the write again, these chunks are skipped.
-owner and seq, without write_id: aborts the open writes that begin_write got with this owner and a
+owner and seq, in place of write_id: aborts the open writes that begin_write got with this owner and a
 smaller seq, except those that another transaction has locked. False when there are none.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again), 55P03 waited 60 s for a lock (call it again).';

@@ -138,9 +138,7 @@ def test_an_owner_needs_an_attempt(connection: Session) -> None:
     refused("22004", connection.abort_write, seq=1)
 
 
-def test_a_write_of_an_owner_that_is_being_committed(
-    connection: Session, connect: Connect
-) -> None:
+def test_a_write_of_an_owner_that_is_being_committed(connection: Session, connect: Connect) -> None:
     """It is left alone, and not waited for."""
     topic = new_topic(connection)
     first, second = (begin(connection, topic=topic, owner="job", seq=1) for _ in range(2))

@@ -133,13 +133,13 @@ class Bulk(Calling):
         )
 
     async def abort_write(
-        self, write_id: UUID | None = None, *, owner: str | None = None, seq: int | None = None
+        self, write_id: UUID | None = None, *, seq: int | None = None, owner: str | None = None
     ) -> bool:
         """Give up a bulk write, and refuse writers that come later. False: it is not open.
 
         With `owner` and `seq` instead, all open writes of earlier attempts of this owner.
         """
-        return await self._value(bool, "abort_write", write_id=write_id, owner=owner, seq=seq)
+        return await self._value(bool, "abort_write", write_id=write_id, seq=seq, owner=owner)
 
     async def claim_offsets(
         self,
