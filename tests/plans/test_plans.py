@@ -134,6 +134,9 @@ def _use_all(reader: Reader, size: int, check: Check = lambda function, rows: No
             call("commit_write", 1, **write)
         state = call("begin_write", 1, **target)[0]
         call("abort_write", 1, write_id=state.write_id)
+        attempt = {"owner": "job", "seq": next(_numbers)}
+        call("begin_write", 1, **target, **attempt)
+        call("abort_write", 1, owner="job", seq=next(_numbers))
 
     call("publish", 1, **topic, payload=one)
     call("publish", 1, **topic, payload=one, key="a")

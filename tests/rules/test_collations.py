@@ -64,6 +64,8 @@ MORE: list[tuple[str, Arguments]] = [
     ("delete_worker", {"worker": "w", "role": "r"}),
     ("schedule_cleanup", MINUTELY),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1}),
+    ("begin_write", {"topic": "t", "owner": "o", "seq": 1}),
+    ("abort_write", {"owner": "o", "seq": 1}),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1, "atomic": False}),
     ("create_group", {"topic": "t", "consumer_group": "new", "start": "latest"}),
     ("create_group", {"topic": "t", "consumer_group": "g", "out_of_range": "error"}),

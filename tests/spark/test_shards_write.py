@@ -10,6 +10,7 @@ from psycopg.errors import InvalidParameterValue
 
 from pgq.errors import UnknownTopic
 from pgq.shards import shard_of
+from support.bulk import begin, stage
 from support.session import Session
 from support.shards import Shards
 from support.writer import numbers
@@ -294,6 +295,21 @@ def test_the_data_source_writes_to_all(spark: Any, shards: Shards) -> None:
     assert shards.bodies(topic) == expected()
     with pytest.raises(Exception, match="with other messages"):
         save(keyed(spark, 7), shards, topic=topic, producer="loader", seq=1)
+    assert shards.bodies(topic) == expected()
+
+
+@pytest.mark.parametrize("by", ["publish", "the data source"])
+def test_what_earlier_attempts_have_staged_is_removed(spark: Any, shards: Shards, by: str) -> None:
+    """In every database, whichever way the rows are written."""
+    topic = shards.create("readings")
+    for log in shards.logs:
+        stage(log, begin(log, topic=topic, owner=f"loader 1 {topic}", seq=1), [b"-1"])
+    name = {"topic": topic, "producer": "loader", "seq": 1}
+    if by == "publish":
+        shards.broker(spark).publish(keyed(spark), **name)
+    else:
+        save(keyed(spark), shards, **name)
+    assert shards.open_writes() == 0
     assert shards.bodies(topic) == expected()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.bulk import begin, stage, staged
 from support.clock import Clock
 from support.cluster import PATIENCE
 from support.log import new_topic
@@ -48,6 +49,27 @@ def test_a_write_with_a_name_is_written_once(spark: Any, save: Any, own: Session
     save(numbers(spark, 5), topic=topic)
     save(numbers(spark, 5), topic=topic)
     assert len(messages(own, topic)) == 30_015
+
+
+def test_what_earlier_attempts_have_staged_is_removed(spark: Any, save: Any, own: Session) -> None:
+    """Not what other writes have, which may run at the same time."""
+    topic, other = new_topic(own), new_topic(own)
+    mine = {"topic": topic, "owner": f"p 1 {topic}", "seq": 1}
+    dead = begin(own, **mine)
+    others = [
+        begin(own, **{**mine, "owner": f"p 2 {topic}"}),
+        begin(own, **{**mine, "owner": f"q 1 {topic}"}),
+        begin(own, **{**mine, "owner": f"p 1 {other}"}),
+        begin(own, **{**mine, "seq": 2**62}),
+    ]
+    for write_id in (dead, *others):
+        stage(own, write_id, [b"-1"])
+    save(numbers(spark, 5), topic=topic)
+    assert staged(own, dead) > 0
+    save(numbers(spark, 5), topic=topic, producer="p", seq=1)
+    assert staged(own, dead) == 0
+    for write_id in others:
+        assert own.commit_write(write_id=write_id).messages == 1
 
 
 def test_the_name_is_that_of_publish_too(spark: Any, broker: Any, save: Any, own: Session) -> None:

@@ -66,21 +66,39 @@ def test_a_password_is_in_no_log_of_the_cluster(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("column", [False, True], ids=["by option", "by column"])
 def test_the_driver_is_killed_before_it_commits(
-    local_driver: Driver, driver: Driver, stage: Stage, clock: Clock
+    local_driver: Driver, driver: Driver, stage: Stage, column: bool
 ) -> None:
-    """What it has staged is never published, and cleaned up when it is old."""
+    """What it has staged is never published, and is removed when the write is made again."""
     with stage.partitions_locked():
-        local_driver.start("save", **order(stage))
+        # a Python worker outlives its driver for a while, and would commit once more
+        local_driver.start("save", **order(stage, column=column, retry_seconds=0))
         (committing,) = stage.until_waiting("transactionid", "%pgq.commit_write%")
         local_driver.kill()
         stage.terminate(committing)
-    assert driver.run("save", **order(stage)) is None
-    assert len(stage.visible()) == ROWS
-    clock.advance("2 days")
-    stage.connection.cleanup()
+    assert staged(stage.connection) > 0
+    assert driver.run("save", **order(stage, column=column)) is None
     stage.assert_every_row_once()
     assert_nothing_left(stage.connection)
+
+
+@pytest.mark.slow
+def test_a_write_is_made_again_while_its_driver_is_alive(
+    local_driver: Driver, driver: Driver, stage: Stage
+) -> None:
+    """The commit of the first driver is refused; that of the second one publishes."""
+    stage.stop_after("insert on pgq.bulk_write", "new.producer is not null")
+    with stage.barrier():
+        local_driver.start("save", **order(stage))
+        stage.until_waiting("advisory", "%pgq.begin_write%")
+        stage.open_barrier()
+        driver.start("save", **order(stage))
+        # its tasks have staged, and it waits for the name, which the first one has begun
+        stage.until_waiting("transactionid", "%pgq.begin_write%")
+    assert "is lost" in local_driver.result()["error"]
+    assert driver.result() is None
+    stage.assert_every_row_once()
 
 
 @pytest.mark.slow
@@ -110,7 +128,7 @@ def test_the_driver_of_a_stream_is_killed_in_its_commit(
     places = {"lines": str(tmp_path / "lines"), "checkpoint": str(tmp_path / "checkpoint")}
     stage.stop_commit_after("update of committed_at on pgq.bulk_write")
     with stage.barrier():
-        local_driver.start("save_stream", **order(stage), **places)
+        local_driver.start("save_stream", **order(stage, retry_seconds=0), **places)
         (committing,) = stage.until_waiting("advisory", "commit")
         local_driver.kill()
         if fate == "rolls back":
@@ -120,6 +138,7 @@ def test_the_driver_of_a_stream_is_killed_in_its_commit(
     assert driver.run("save_stream", **order(stage), **places) is None
     assert (tmp_path / "checkpoint" / "commits" / "0").exists()
     assert sorted(map(int, stage.visible())) == list(range(ROWS))
+    assert_nothing_left(stage.connection)
 
 
 @pytest.mark.slow

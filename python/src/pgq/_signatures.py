@@ -22,8 +22,10 @@ SIGNATURES: Mapping[str, Signature] = {
     "abort_write": Signature(
         arguments={
             "write_id": "uuid",
+            "seq": "bigint",
+            "owner": "text",
         },
-        required=frozenset({"write_id"}),
+        required=frozenset(),
         returns="scalar",
     ),
     "ack": Signature(
@@ -170,6 +172,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "seq": "bigint",
             "atomic": "boolean",
             "timeout": "interval",
+            "owner": "text",
         },
         required=frozenset(),
         returns="row",

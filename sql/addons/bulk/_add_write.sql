@@ -7,7 +7,7 @@ declare
     made pgq.bulk_write;
 begin
     insert into pgq.bulk_write (
-        topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
+        topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at, owner
     )
     values (
         wanted.topic_id,
@@ -17,7 +17,8 @@ begin
         wanted.atomic,
         gen_random_uuid(),
         now_at,
-        now_at + timeout
+        now_at + timeout,
+        wanted.owner
     )
     on conflict do nothing
     returning *

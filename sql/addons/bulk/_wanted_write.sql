@@ -1,4 +1,6 @@
-create function pgq._wanted_write(topic text, queue text, producer text, seq bigint, atomic boolean)
+create function pgq._wanted_write(
+    topic text, queue text, producer text, seq bigint, atomic boolean, owner text
+)
 returns pgq.bulk_write
 language plpgsql volatile parallel unsafe
 as $$
@@ -9,9 +11,9 @@ begin
         raise exception '"topic", "queue": exactly one is needed'
             using errcode = case when topic is null then '22004' else '22023' end;
     end if;
-    if (producer is null) <> (seq is null) then
+    if num_nonnulls(producer, owner) <> num_nonnulls(seq) then
         raise exception '"producer", "seq": both or neither are needed'
-            using errcode = '22023', hint = 'They make the write recognised when it is repeated.';
+            using errcode = '22023', hint = 'They name the write; an "owner" takes the place of "producer".';
     end if;
     if length(producer) not between 1 and 255 then
         raise exception 'argument "producer" must have 1 to 255 characters' using errcode = '22023';
@@ -42,10 +44,11 @@ begin
     wanted.producer := producer;
     wanted.seq := seq;
     wanted.atomic := atomic;
+    wanted.owner := owner;
     return wanted;
 end
 $$;
 
-comment on function pgq._wanted_write(text, text, text, bigint, boolean) is
+comment on function pgq._wanted_write(text, text, text, bigint, boolean, text) is
 'The write, still without an id, that these arguments of begin_write describe. Raises MQ001, MQ002,
 22004 and 22023.';

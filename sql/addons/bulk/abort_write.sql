@@ -1,4 +1,8 @@
-create function pgq.abort_write(write_id uuid)
+create function pgq.abort_write(
+    write_id uuid default null,
+    seq bigint default null,
+    owner text default null
+)
 returns boolean
 language plpgsql volatile parallel unsafe
 security definer
@@ -12,6 +16,23 @@ as $$
 declare
     target pgq.bulk_write;
 begin
+    if write_id is not null and num_nonnulls(seq, owner) > 0 then
+        raise exception 'give either "write_id", or "owner" and "seq"' using errcode = '22023';
+    end if;
+    if num_nulls(seq, owner) = 0 then
+        -- SKIP LOCKED: other tasks of the owner abort the same writes, or a commit is under way.
+        perform pgq.abort_write(o.write_id)
+        from (
+            select w.write_id
+            from pgq.bulk_write as w
+            where w.owner = abort_write.owner collate "C"
+                and w.seq < abort_write.seq
+                and w.committed_at is null
+                and pgq._may_write(w.topic_id, w.queue_id)
+            for update skip locked
+        ) as o;
+        return found;
+    end if;
     if write_id is null then
         perform pgq._fail_write_lost(write_id, null);
     end if;
@@ -43,10 +64,12 @@ begin
 end
 $$;
 
-comment on function pgq.abort_write(uuid) is
+comment on function pgq.abort_write(uuid, bigint, text) is
 'Aborts a bulk write: removes its staged chunks, and refuses later writers.
 False when no write has this id, or when it is committed. Chunks that were already published stay in
 the topic or queue, and so do chunks of open transactions that commit later; if the same producer
 begins the write again, these chunks are skipped.
-Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+owner and seq, in place of write_id: aborts the open writes that begin_write got with this owner and a
+smaller seq, except those that another transaction has locked. False when there are none.
+Errors: 22004 a required argument is null, 22023 both ways to name writes are given, 40001 above READ COMMITTED when another transaction was
 first (try again), 55P03 waited 60 s for a lock (call it again).';

@@ -4,7 +4,8 @@ create function pgq.begin_write(
     producer text default null,
     seq bigint default null,
     atomic boolean default true,
-    timeout interval default '1 day'
+    timeout interval default '1 day',
+    owner text default null
 )
 returns setof pgq.bulk_write_state
 language plpgsql volatile parallel unsafe rows 1
@@ -22,7 +23,9 @@ declare
 begin
     timeout := coalesce(timeout, '1 day');
     perform pgq._check_interval('timeout', timeout, false);
-    wanted := pgq._wanted_write(topic collate "C", queue, producer, seq, coalesce(atomic, true));
+    wanted := pgq._wanted_write(
+        topic collate "C", queue, producer, seq, coalesce(atomic, true), owner
+    );
 
     -- Race: another transaction may add or remove the write between the look-up and the insert.
     loop
@@ -47,7 +50,7 @@ begin
 end
 $$;
 
-comment on function pgq.begin_write(text, text, text, bigint, boolean, interval) is
+comment on function pgq.begin_write(text, text, text, bigint, boolean, interval, text) is
 'Begins a bulk write to a topic or a queue, and returns the id that all its writers pass.
 Commit the transaction of this call before the writers start: until then they do not see the write.
 Writers add chunks with write_chunk; commit_write ends the write, abort_write gives it up. atomic:
@@ -63,8 +66,11 @@ timeout: cleanup forgets a write that is not committed within this time (default
 atomic write, each task that is staged starts the time again, and an open chunk keeps the write. The
 chunks that it published stay in the topic or queue, and are published again if the write is begun
 again.
+owner: the name of a job whose tasks each begin an unnamed write, in place of producer. seq is then
+the attempt to run the job, larger for each later one, so that abort_write can abort the writes of
+earlier attempts.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 neither topic nor queue is given, 22023
-both are, producer without seq or seq without producer, a bad timeout, a seq that is older than
-what is remembered, or a write that was begun with another value of atomic, 40001 above READ
-COMMITTED when another transaction was first (try again), 55P03 waited 60 s for a lock (call it
-again).';
+both are, seq without producer or owner or one of these without seq, both of them, a bad timeout, a
+seq that is older than what is remembered, or a write that was begun with another value of atomic,
+40001 above READ COMMITTED when another transaction was first (try again), 55P03 waited 60 s for a
+lock (call it again).';

@@ -15,8 +15,9 @@ create table pgq.bulk_write (
     committed_at timestamptz,
     messages bigint,
     digest text collate "C",
+    owner text collate "C",
     check (num_nonnulls(topic_id, queue_id) = 1),
-    check (num_nonnulls(producer, seq) <> 1)
+    check (num_nonnulls(producer, owner) = num_nonnulls(seq))
 );
 
 create unique index bulk_write_seq on pgq.bulk_write
@@ -24,6 +25,8 @@ create unique index bulk_write_seq on pgq.bulk_write
 -- For cleanup: its cost must not depend on the number of remembered writes.
 create index bulk_write_open on pgq.bulk_write (expires_at) where committed_at is null;
 create index bulk_write_nameless on pgq.bulk_write (committed_at) where producer is null;
+create index bulk_write_owner on pgq.bulk_write (owner)
+where owner is not null and committed_at is null;
 
 comment on table pgq.bulk_write is
 'Bulk writes: open until the commit, then kept so that a repeated write is recognised.';
@@ -31,7 +34,8 @@ comment on column pgq.bulk_write.topic_id is 'The target topic; null: a queue.';
 comment on column pgq.bulk_write.queue_id is 'The target queue; null: a topic.';
 comment on column pgq.bulk_write.producer is
 'Name of the producer, which with seq identifies the write; null: an unnamed write, new each time.';
-comment on column pgq.bulk_write.seq is 'The number that the producer gave the write.';
+comment on column pgq.bulk_write.seq is
+'The number that the producer gave the write, or the owner its attempt.';
 comment on column pgq.bulk_write.atomic is
 'True: chunks are staged until the commit; false: they are published at once.';
 comment on column pgq.bulk_write.write_id is
@@ -46,6 +50,8 @@ comment on column pgq.bulk_write.messages is
 'Number of messages or jobs that it wrote; null: not committed.';
 comment on column pgq.bulk_write.digest is
 'The digest of all messages, passed to commit_write; null: none.';
+comment on column pgq.bulk_write.owner is
+'The job whose task made this unnamed write; a later attempt of the job aborts it. null: none.';
 
 create table pgq.bulk_producer (
     producer text collate "C" not null,

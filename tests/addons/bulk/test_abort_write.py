@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
 from support.bulk import MODES, NOBODY, begin, contents_of, numbers, stage, staged
 from support.log import new_topic
+from support.queue import new_queue
 from support.session import Connect, Session, refused, row
 
 
@@ -101,3 +104,54 @@ def test_twice_in_one_transaction_and_rolled_back(connection: Session, connect: 
     assert not session.abort_write(write_id=write_id)
     session.rollback()
     assert connection.commit_write(write_id=write_id).messages == 2
+
+
+# ---------------------------------------------------------------------------- owners
+
+
+def test_the_writes_of_earlier_attempts_of_an_owner(connection: Session) -> None:
+    """Wherever they go; not those of other owners, of this attempt, or committed."""
+    topic, queue = new_topic(connection), new_queue(connection)
+    dead = [
+        begin(connection, **target, owner="job", seq=seq, atomic=atomic)
+        for target in ({"topic": topic}, {"queue": queue})
+        for seq in (1, 2)
+        for atomic in (True, False)
+    ]
+    alive = [
+        begin(connection, topic=topic, **of)
+        for of in ({"owner": "job", "seq": 3}, {"owner": "other", "seq": 1}, {})
+    ]
+    done = begin(connection, topic=topic, owner="job", seq=1)
+    for write_id in (*dead, *alive, done):
+        stage(connection, write_id, numbers(1, 2))
+    connection.commit_write(write_id=done)
+    assert connection.abort_write(owner="job", seq=3)
+    assert not connection.abort_write(owner="job", seq=3)
+    for write_id in dead:
+        assert staged(connection, write_id) == 0
+        refused("MQ008", connection.commit_write, write_id=write_id)
+    for write_id in (*alive, done):
+        assert connection.commit_write(write_id=write_id).messages == 2
+
+
+def test_an_owner_needs_an_attempt(connection: Session) -> None:
+    refused("22004", connection.abort_write, owner="job")
+    refused("22004", connection.abort_write, seq=1)
+    refused("22023", connection.abort_write, write_id=uuid4(), owner="job", seq=1)
+
+
+def test_a_write_of_an_owner_that_is_being_committed(connection: Session, connect: Connect) -> None:
+    """It is left alone, and not waited for."""
+    topic = new_topic(connection)
+    first, second = (begin(connection, topic=topic, owner="job", seq=1) for _ in range(2))
+    for write_id in (first, second):
+        stage(connection, write_id, numbers(1, 2))
+    late = connect()
+    late.commit_write(write_id=first)
+    assert connection.abort_write(owner="job", seq=2)
+    refused("MQ008", late.commit_write, write_id=second)
+    late.rollback()
+    # what it had locked is open again
+    assert connection.abort_write(owner="job", seq=2)
+    assert contents_of(connection, topic) == {}

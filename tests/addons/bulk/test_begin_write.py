@@ -37,6 +37,8 @@ def test_refusals(connection: Session) -> None:
     refused("MQ001", connection.begin_write, topic="")
     refused("22023", connection.begin_write, topic=topic, producer="p")
     refused("22023", connection.begin_write, topic=topic, seq=1)
+    refused("22023", connection.begin_write, topic=topic, owner="o")
+    refused("22023", connection.begin_write, topic=topic, producer="p", owner="o", seq=1)
     refused("22023", connection.begin_write, topic=topic, producer="", seq=1)
     refused("22023", connection.begin_write, topic=topic, producer="p" * 256, seq=1)
     for timeout in (timedelta(0), timedelta(seconds=-1), timedelta(days=40000)):
@@ -210,6 +212,17 @@ def test_a_thousand_are_remembered(connection: Session) -> None:
     refused("MQ008", connection.commit_write, write_id=late)
     assert connection.begin_write(**other, seq=1).duplicate
     assert not connection.begin_write(**other, seq=0).duplicate
+
+
+def test_an_owner_begins_any_number_of_writes(connection: Session) -> None:
+    """Each is a write of its own, with the same attempt too, and no name is remembered."""
+    topic = new_topic(connection)
+    states = [connection.begin_write(topic=topic, owner="job", seq=1) for _ in range(2)]
+    for state in states:
+        stage(connection, state.write_id, numbers(1, 1))
+        assert not connection.commit_write(write_id=state.write_id).duplicate
+    assert not connection.begin_write(topic=topic, owner="job", seq=1).duplicate
+    assert not connection.begin_write(topic=topic, producer="job", seq=1).duplicate
 
 
 def test_what_was_dropped_is_forgotten(connection: Session) -> None:

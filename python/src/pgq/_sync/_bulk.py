@@ -27,6 +27,7 @@ class Bulk(Calling):
         seq: int | None = None,
         atomic: bool | None = None,
         timeout: timedelta | float | None = None,
+        owner: str | None = None,
     ) -> BulkWriteState:
         """Begin a write of many writers to a topic or a queue.
 
@@ -38,6 +39,9 @@ class Bulk(Calling):
         With `producer` and `seq` pgq knows the write when it is begun again. If it was committed
         before, `duplicate` is true. If it is still open, it starts again under a new id; writers
         that come with the old id are refused, and this does not wait for those that hang.
+
+        An `owner` takes the place of the producer where each task of a job begins an unnamed write
+        of its own: `seq` is then the attempt to run the job, see `abort_write`.
         """
         return self._row(
             BulkWriteState,
@@ -48,6 +52,7 @@ class Bulk(Calling):
             seq=seq,
             atomic=atomic,
             timeout=timeout,
+            owner=owner,
         )
 
     def write_chunk(
@@ -129,9 +134,14 @@ class Bulk(Calling):
             digest=digest,
         )
 
-    def abort_write(self, write_id: UUID) -> bool:
-        """Give up a bulk write, and refuse writers that come later. False: it is not open."""
-        return self._value(bool, "abort_write", write_id=write_id)
+    def abort_write(
+        self, write_id: UUID | None = None, *, seq: int | None = None, owner: str | None = None
+    ) -> bool:
+        """Give up a bulk write, and refuse writers that come later. False: it is not open.
+
+        With `owner` and `seq` instead, all open writes of earlier attempts of this owner.
+        """
+        return self._value(bool, "abort_write", write_id=write_id, seq=seq, owner=owner)
 
     def claim_offsets(
         self,

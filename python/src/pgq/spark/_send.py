@@ -20,7 +20,7 @@ from pgq.spark._pack import packer
 from pgq.spark._refusals import RowRefused, checker
 from pgq.spark._retry import Patience, is_lost
 from pgq.spark._route import Router
-from pgq.spark._write_options import WriterOptions
+from pgq.spark._write_options import Attempt, WriterOptions
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,9 +38,12 @@ from pgq.begin_write(
     queue => %(queue)s::text,
     producer => %(producer)s::text,
     seq => %(seq)s::bigint,
-    timeout => %(timeout)s::interval
+    timeout => %(timeout)s::interval,
+    owner => %(owner)s::text
 )
 """
+
+_ABORT_EARLIER = "select pgq.abort_write(owner => %s::text, seq => %s::bigint)"
 
 _COMMIT = """
 select write_id, messages, committed_at, duplicate
@@ -93,6 +96,7 @@ def begin_write(
     queue: str | None = None,
     producer: str | None = None,
     seq: int | None = None,
+    owner: str | None = None,
 ) -> State:
     """Begin a write."""
     parameters = {
@@ -101,6 +105,7 @@ def begin_write(
         "producer": producer,
         "seq": seq,
         "timeout": options.timeout,
+        "owner": owner,
     }
     return _state(connection, _BEGIN, parameters)
 
@@ -155,21 +160,21 @@ def send(
     rows: Targeted,
     options: WriterOptions,
     task: int,
-    *,
-    is_summed: bool,
+    attempt: Attempt | None = None,
 ) -> list[Part]:
     """Stage the rows of a task, all or nothing; in each database in one transaction.
 
     The task begins a write for each topic that it meets, in the same transaction.
     """
     counted: dict[tuple[int, str], tuple[int, int]] = {}
-    total = summer() if is_summed else lambda batch: 0
+    # only what has a name is compared when it is repeated
+    total = summer() if attempt is not None and options.check_repeated else lambda batch: 0
     with ExitStack() as stack:
         stack.enter_context(translated())
         senders: dict[int, _Sender] = {}
         for shard, topic, batch in _routed(batches, rows, options, task):
             if shard not in senders:
-                senders[shard] = _Sender(rows, options, shard, task)
+                senders[shard] = _Sender(rows, options, shard, task, attempt)
                 stack.callback(senders[shard].close)
             count, checksums = counted.get((shard, topic), (0, 0))
             counted[shard, topic] = count + batch.num_rows, checksums + total(batch)
@@ -227,8 +232,16 @@ class _Sender:
     Chunks are numbered for each write; the last one is held back.
     """
 
-    def __init__(self, rows: Targeted, options: WriterOptions, shard: int, task: int) -> None:
+    def __init__(
+        self,
+        rows: Targeted,
+        options: WriterOptions,
+        shard: int,
+        task: int,
+        attempt: Attempt | None,
+    ) -> None:
         self._options = options
+        self._attempt = attempt
         self._shard = shard
         self._json_column = rows.json_column
         self._common = {
@@ -294,6 +307,10 @@ class _Sender:
                 if self._connection is None:
                     # Only now: the rows may take hours to come, and many a task has none.
                     self._connection = self._options.connect(self._shard)
+                    if self._attempt is not None:
+                        # In a transaction of its own: neither other tasks nor the commit of an
+                        # earlier attempt that is still alive must wait for the end of this task.
+                        self._connection.execute(_ABORT_EARLIER, self._attempt)
                     self._connection.autocommit = False
                     self.write_ids.clear()
                     for target, chunk in self._sent:
@@ -313,7 +330,10 @@ class _Sender:
         if target not in self.write_ids:
             is_topic = self._options.queue is None or target == self._options.bad_rows_topic
             topic, queue = (target, None) if is_topic else (None, target)
-            begun = begin_write(connection, self._options, topic=topic, queue=queue)
+            owner, seq = self._attempt or (None, None)
+            begun = begin_write(
+                connection, self._options, topic=topic, queue=queue, owner=owner, seq=seq
+            )
             self.write_ids[target] = begun.write_id
             self._most_bytes[target] = begun.max_message_bytes
         with connection.cursor() as cursor:

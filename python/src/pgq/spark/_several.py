@@ -7,6 +7,7 @@ DataFrame: read as a union, and written row by row to the database of its key.
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -193,6 +194,7 @@ def _staging(options: WriterOptions, packed_contents: str) -> Callable[[Batches]
     """The function for mapInArrow: rows in, and what the task has staged in one row out."""
     target = options.topic or options.queue
     assert target is not None
+    attempt = options.attempt(time.time_ns())
 
     def stage(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -201,7 +203,7 @@ def _staging(options: WriterOptions, packed_contents: str) -> Callable[[Batches]
         assert context is not None
         task = context.partitionId()
         try:
-            parts = send(batches, _Rows(target, packed_contents), options, task)
+            parts = send(batches, _Rows(target, packed_contents), options, task, attempt)
         except RowRefused as refused:
             for _ in batches:
                 pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -13,7 +13,16 @@ from pgq.spark._options import count, name_of
 from pgq.spark._place import WRITING, connect, conninfo_of, known, retry_of, urls_of
 from pgq.spark._retry import RETRY
 
-__all__ = ["WriterOptions", "parse_writer_options"]
+__all__ = ["Attempt", "WriterOptions", "parse_writer_options"]
+
+
+class Attempt(NamedTuple):
+    """An attempt to run a job, as begin_write and abort_write know it."""
+
+    owner: str
+    """The job, the same in all attempts to run it."""
+    seq: int
+    """Larger for a later attempt."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,13 @@ class WriterOptions:
     check_repeated: bool = True
     bad_rows_topic: str | None = None
     retry: float = RETRY
+
+    def attempt(self, started: int) -> Attempt | None:
+        """The attempt to write a batch, if that has a name."""
+        if self.producer is None:
+            return None
+        # producer and seq name one write for each target
+        return Attempt(f"{self.producer} {self.seq} {self.topic or self.queue}", started)
 
     def connect(self, shard: int, retry: float | None = None) -> psycopg.Connection[Any]:
         """A connection for transactions as commit_write needs them, whatever the default is."""

@@ -13,6 +13,7 @@ the driver, which refuses to be committed twice.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from pgq.spark._refusals import RowRefused
 from pgq.spark._rows import Rows
 from pgq.spark._send import send
 from pgq.spark._staged import Staged
-from pgq.spark._write_options import WriterOptions
+from pgq.spark._write_options import Attempt, WriterOptions
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,6 +41,9 @@ __all__ = ["BatchWriter", "stream_writer"]
 
 _QUERY = "sql.streaming.queryId"
 """Where Spark tells tasks the id that a query has in its checkpoint."""
+
+_BATCH = "streaming.sql.batchId"
+"""Where Spark tells tasks the number of a micro-batch."""
 
 # from Spark 4.1 on
 StreamArrowWriter: Any = getattr(datasource, "DataSourceStreamArrowWriter", object)
@@ -50,6 +54,9 @@ class _Writer:
 
     def __init__(self, options: WriterOptions, schema: StructType) -> None:
         self._options = options
+        # Spark makes the writer on the driver, once for each attempt to run a job, and sends it
+        # to all tasks.
+        self._started = time.time_ns()
         self._rows = Rows(
             schema,
             topic=options.topic,
@@ -59,18 +66,13 @@ class _Writer:
             is_strict=options.bad_rows_topic is not None,
         )
 
-    @property
-    def _is_checked(self) -> bool:
-        """Whether a repeated write must have the same rows."""
-        return self._options.check_repeated
-
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of a task."""
         context = TaskContext.get()
         assert context is not None
         task, query = context.partitionId(), context.getLocalProperty(_QUERY)
         try:
-            parts = send(iterator, self._rows, self._options, task, is_summed=self._is_checked)
+            parts = send(iterator, self._rows, self._options, task, self._attempt(context))
         except RowRefused as refused:
             # told by the driver: an error of a task is one that Spark tries again
             for _ in iterator:
@@ -78,13 +80,16 @@ class _Writer:
             return Staged(task, (), query, str(refused))
         return Staged(task, tuple(parts), query)
 
+    def _attempt(self, context: TaskContext) -> Attempt | None:
+        """The attempt to run the job; None where the job has no name."""
+        raise NotImplementedError
+
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
     """Writes a DataFrame."""
 
-    @property
-    def _is_checked(self) -> bool:
-        return self._options.producer is not None and self._options.check_repeated
+    def _attempt(self, context: TaskContext) -> Attempt | None:
+        return self._options.attempt(self._started)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all rows visible."""
@@ -103,6 +108,12 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
 class _StreamWriter(_Writer):
     """Writes the micro-batches of a stream."""
+
+    def _attempt(self, context: TaskContext) -> Attempt | None:
+        query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+        if query is None or batch is None:
+            return None
+        return Attempt(f"{query} {batch}", self._started)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make the rows of a batch visible, unless it was committed before."""
