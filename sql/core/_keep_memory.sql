@@ -6,5 +6,5 @@ as $$ select octet_length(repeat(' ', 4000000)) $$;
 comment on function pgq._keep_memory() is
 'Has this session keep the memory of a bulk call for the next one, some megabytes at most. The C
 library of Linux gives freed memory back at once unless it has freed a larger piece before, and
-taking it again page by page costs up to half of such a call. A call that plans this constant does
-the work once in a session.';
+taking it again page by page costs up to half of such a call. It is immutable: a statement that
+calls it does the work when it is planned, once in a session.';

@@ -104,5 +104,5 @@ $$;
 
 comment on function pgq._pack_query(integer, bigint, bigint, bigint) is
 'The statement of fetch_packed for messages under one stored id in one segment. Its parameters: the
-stored id, the first and the last stored offset, what is added to them, and the publish time or null.
-A part has up to 1000 messages; with large ones it ends with one that reaches a megabyte.';
+stored id, the first and the last stored offset, what is added to them, and the publish time or
+null. A row has up to 1000 messages; with large ones it ends with one that reaches a megabyte.';

@@ -21,8 +21,9 @@ declare
     extent record;
     next_offset bigint := first_offset;
     packed pgq.packed_messages;
-    kept constant integer := pgq._keep_memory();
 begin
+    perform pgq._keep_memory();
+
     if first_partition_id is not null
         and not exists (
             select

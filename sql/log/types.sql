@@ -96,8 +96,8 @@ comment on column pgq.packed_messages.keys is 'Key of each message in UTF-8; nul
 comment on column pgq.packed_messages.published_micros is
 'When each message was published, in microseconds since 1970.';
 comment on column pgq.packed_messages.headers is
-'Headers of each message: a JSON array of objects with key and value; a key whose value is an array of
-several texts has an object for each. Null: no message has headers.';
+'Headers of each message: a JSON array of objects with key and value; a key whose value is an array
+of several texts has an object for each. Null: no message has headers.';
 
 create type pgq.publish_result as (
     partition integer,

@@ -13,6 +13,7 @@ _LACKING = re.compile(r'/proc/|["\'](?:ps|pgrep|pkill|pidof|killall|lsof|fuser|s
 _MAY = {
     "benchmarks/harness.py": "the processor's name, unknown elsewhere",
     "python/src/pgq/embedded/_leftovers.py": "the namespace of process ids, unknown to psutil",
+    "tests/plans/test_kept_memory.py": "the page faults of a process, unknown to psutil",
     "tests/rules/test_programs.py": "these lines",
 }
 

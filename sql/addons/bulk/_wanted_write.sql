@@ -13,7 +13,8 @@ begin
     end if;
     if num_nonnulls(producer, owner) <> num_nonnulls(seq) then
         raise exception '"producer", "seq": both or neither are needed'
-            using errcode = '22023', hint = 'They name the write; an "owner" takes the place of "producer".';
+            using errcode = '22023',
+                hint = 'They name the write; an "owner" takes the place of "producer".';
     end if;
     if length(producer) not between 1 and 255 then
         raise exception 'argument "producer" must have 1 to 255 characters' using errcode = '22023';

@@ -69,7 +69,8 @@ comment on function pgq.abort_write(uuid, bigint, text) is
 False when no write has this id, or when it is committed. Chunks that were already published stay in
 the topic or queue, and so do chunks of open transactions that commit later; if the same producer
 begins the write again, these chunks are skipped.
-owner and seq, in place of write_id: aborts the open writes that begin_write got with this owner and a
-smaller seq, except those that another transaction has locked. False when there are none.
-Errors: 22004 a required argument is null, 22023 both ways to name writes are given, 40001 above READ COMMITTED when another transaction was
-first (try again), 55P03 waited 60 s for a lock (call it again).';
+owner and seq, in place of write_id: aborts the open writes that begin_write got with this owner and
+a smaller seq, except those that another transaction has locked. False when there are none.
+Errors: 22004 a required argument is null, 22023 both ways to name writes are given, 40001 above
+READ COMMITTED when another transaction was first (try again), 55P03 waited 60 s for a lock (call it
+again).';

@@ -30,8 +30,9 @@ declare
     is_new boolean;
     largest bigint;
     is_large boolean;
-    kept constant integer := pgq._keep_memory();
 begin
+    perform pgq._keep_memory();
+
     -- Elements are accessed by subscripts from 1: normalise arrays with another lower bound.
     lengths := lengths[:];
     keys := keys[:];

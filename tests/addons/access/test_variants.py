@@ -81,6 +81,7 @@ VALUES: dict[str, Any] = {
     "per_second": 1.0,
     "prefetch": True,
     "priority": 1,
+    "owner": "o",
     "producer": "p",
     "published_at": "2029-12-31 23:00+00",
     "rate_burst": 2,
