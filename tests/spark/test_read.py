@@ -91,7 +91,9 @@ def test_json_as_columns(broker: Any, topic: str, connection: Session) -> None:
         assert [row.payload and row.payload.i for row in rows] == [None, None, 1000, *[None] * 4]
         assert bytes(rows[3].value) == b'{"i": "x"}'
     frame = broker.read(topic=topic, start={0: 1001, 1: 1000}, payload_schema="variant")
-    found = frame.orderBy("offset").selectExpr("payload:i::string", "payload is null")
+    # payload:i would be shorter, which Spark 4.0 does not know yet
+    i = F.variant_get("payload", "$.i", "string")
+    found = frame.orderBy("offset").select(i, F.col("payload").isNull())
     assert [tuple(row) for row in found.collect()] == [
         ("1000", False),
         ("x", False),
