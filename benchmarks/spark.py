@@ -173,11 +173,11 @@ CELLS = [
             "copy into jsonb": copy_json,
         },
         {
-            "not atomic": 0.85,
-            "atomic": 0.85,
+            "not atomic": 0.75,
+            "atomic": 0.75,
             "keyed, not atomic": 0.65,
             "keyed, atomic": 0.65,
-            "data source": 0.85,
+            "data source": 0.8,
             "keyed, data source": 0.65,
             "JSON, data source": 0.65,
             "JSON, not atomic": 0.65,
@@ -188,7 +188,7 @@ CELLS = [
         "read",
         "read",
         {"raw": read_raw, "pgq": read_pgq, "source": read_source},
-        {"pgq": 0.8, "source": 0.6},
+        {"pgq": 0.75, "source": 0.55},
         fill=fill,
     ),
     Cell(

@@ -14,8 +14,9 @@ from pyspark.sql.types import StructType
 from pgq._extras import install
 from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound
-from pgq.spark._connection import DriverConnection, Location, call, hide_credentials, moment
+from pgq.spark._connection import DriverConnection, Location, call, moment, one_connection
 from pgq.spark._read import frame_of, ranges_of, view, with_payload
+from pgq.spark._redaction import hide_credentials
 from pgq.spark._retry import RETRY
 from pgq.spark._several import Bounds, read_all, union, write_all
 from pgq.spark._write import Target, WriteOptions, WriteResult, write
@@ -276,16 +277,17 @@ class Pgq:
         if self._is_spread:
             frame = read_all(self._spark, self._locations, topic, first, last, **chosen)
         else:
-            ranges, topic_id = ranges_of(
-                self._spark,
-                self._location,
-                topic,
-                Bound.start("start", topic, first).of_batch("start"),
-                Bound.end("end", topic, last),
-                fail_on_data_loss=complete,
-            )
-            place = self._spark, self._location, topic, ranges
-            frame = frame_of(*place, topic_id=topic_id, **chosen)
+            with one_connection(self._spark, self._location):
+                ranges, topic_id = ranges_of(
+                    self._spark,
+                    self._location,
+                    topic,
+                    Bound.start("start", topic, first).of_batch("start"),
+                    Bound.end("end", topic, last),
+                    fail_on_data_loss=complete,
+                )
+                place = self._spark, self._location, topic, ranges
+                frame = frame_of(*place, topic_id=topic_id, **chosen)
         return frame if payload_schema is None else with_payload(frame, payload_schema)
 
     def watermark(self, *, topic: str) -> datetime:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -25,9 +26,9 @@ __all__ = [
     "Location",
     "call",
     "error_of",
-    "hide_credentials",
     "is_classic",
     "moment",
+    "one_connection",
     "quoted",
 ]
 
@@ -68,10 +69,6 @@ _SECRET = ("user", "password", "sslpassword")
 
 # With -1 results come in binary form from the first execution on, which reads faster.
 DEFAULTS = {"ApplicationName": "pgq spark", "prepareThreshold": "-1"}
-
-_REDACTION = "spark.sql.redaction.string.regex"
-# an option in the text of a request to Spark Connect
-_SECRET_OPTION = r'''key: "(?i:ssl)?password"\s+value: "(?:[^"\\]|\\.)*"'''
 
 
 class Location:
@@ -156,21 +153,6 @@ def quoted(value: object) -> str:
     return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def hide_credentials(spark: SparkSession) -> None:
-    """Have a server of Spark Connect leave credentials out of its event log.
-
-    It logs every request as text, with all options. What is to be left out of such texts can be
-    set, and is set for this session, beside what the user left out already.
-    """
-    if _jvm(spark) is not None:
-        return
-    pattern = spark.conf.get(_REDACTION, None)
-    if not pattern:
-        spark.conf.set(_REDACTION, _SECRET_OPTION)
-    elif _SECRET_OPTION not in pattern:
-        spark.conf.set(_REDACTION, f"(?:{pattern})|{_SECRET_OPTION}")
-
-
 _NO_DRIVER = (
     "the JDBC driver of PostgreSQL is not among Spark's jars: set spark.jars, or "
     "spark.jars.packages to org.postgresql:postgresql:42.7.13, for the session; with "
@@ -197,12 +179,16 @@ def call(
         except Exception as error:
             if not is_lost_by_spark(error) or not patience.again(error):
                 raise
+            _shared.set(None)
 
 
 def _call(
     spark: SparkSession, location: Location, function: str, arguments: Arguments
 ) -> list[Any]:
     if _jvm(spark) is not None:
+        shared = _shared.get()
+        if shared is not None and shared.location is location:
+            return shared.call(function, arguments)
         with DriverConnection(spark, location) as connection:
             return connection.call(function, arguments)
     # On Spark Connect there is no JVM at hand; there the call is a query that Spark's JDBC source
@@ -240,7 +226,7 @@ class DriverConnection:
                 "this needs a transaction of the Spark driver, which Spark Connect cannot hold: "
                 "use a classic session"
             )
-        self._location = location
+        self.location = location
         self._connection: Any = None
 
     def __enter__(self) -> DriverConnection:
@@ -254,14 +240,14 @@ class DriverConnection:
 
     def _connect(self) -> None:
         properties = self._jvm.java.util.Properties()
-        for name, value in self._location.credentials.items():
+        for name, value in self.location.credentials.items():
             properties.setProperty(name, value)
         with _errors():
             driver = self._jvm.org.postgresql.Driver
             if type(driver).__name__ == "JavaPackage":
                 raise RuntimeError(_NO_DRIVER)
             # The driver itself: DriverManager does not see classes that came by spark.jars.
-            self._connection = driver().connect(self._location.url, properties)
+            self._connection = driver().connect(self.location.url, properties)
             # whatever the database's default: commit_write needs it
             self._connection.setTransactionIsolation(2)  # TRANSACTION_READ_COMMITTED
 
@@ -305,6 +291,24 @@ class DriverConnection:
                 return rows
             finally:
                 statement.close()
+
+
+_shared: ContextVar[DriverConnection | None] = ContextVar("_shared", default=None)
+"""The connection that calls share."""
+
+
+@contextmanager
+def one_connection(spark: SparkSession, location: Location) -> Iterator[None]:
+    """Calls to this place share a connection, which takes longer to make than most calls."""
+    if _jvm(spark) is None:
+        yield
+        return
+    with DriverConnection(spark, location, location.retry) as connection:
+        before = _shared.set(connection)
+        try:
+            yield
+        finally:
+            _shared.reset(before)
 
 
 def is_classic(spark: SparkSession) -> bool:

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 
 from pgq.spark._bounds import Bound, Where
 from pgq.spark._commit import abort_tasks, commit_tasks
-from pgq.spark._connection import Location, call, hide_credentials, is_classic
+from pgq.spark._connection import Location, call, is_classic
 from pgq.spark._read import frames_of, ranges_of
+from pgq.spark._redaction import hide_credentials
 from pgq.spark._refusals import RowRefused, checker
 from pgq.spark._send import State, send
 from pgq.spark._spread import check_distinct

@@ -21,12 +21,12 @@ from pgq.spark._connection import (
     Location,
     call,
     error_of,
-    hide_credentials,
     moment,
 )
 from pgq.spark._digest import aggregates, digest, summer
 from pgq.spark._json import text, to_json
 from pgq.spark._pack import packer, schema
+from pgq.spark._redaction import hide_credentials
 from pgq.spark._refusals import Check, RowRefused, checker
 from pgq.spark._retry import Patience, is_lost_by_spark
 
