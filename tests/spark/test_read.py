@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from pgq.errors import OffsetOutOfRange, UnknownTopic
 from pgq.spark import register
+from pgq.spark._connection import DriverConnection
 from support.clock import Clock
 from support.session import Session
 
@@ -101,6 +102,35 @@ def test_json_as_columns(broker: Any, topic: str, connection: Session) -> None:
         (None, True),
         (None, False),
     ]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_one_connection_plans_it(
+    is_cut: bool, broker: Any, topic: str, connection: Session, monkeypatch: Any
+) -> None:
+    """Where that is cut, each of the other calls has a connection of its own."""
+    connected, calls = DriverConnection._connect, DriverConnection.call
+    seen: list[str] = []
+
+    def connect(self: DriverConnection) -> None:
+        seen.append("connect")
+        connected(self)
+
+    def call(self: DriverConnection, function: str, arguments: Any) -> Any:
+        answer = calls(self, function, arguments)
+        if is_cut and len(seen) == 1:
+            connection.execute(
+                "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+                " where datname = current_database() and pid <> pg_backend_pid()"
+            )
+        seen.append(function)
+        return answer
+
+    monkeypatch.setattr(DriverConnection, "_connect", connect)
+    monkeypatch.setattr(DriverConnection, "call", call)
+    assert broker.read(topic=topic).count() == 2000
+    more = ["connect"] if is_cut else []
+    assert seen == ["connect", "check_range", *more, "list_offsets", *more, "fetch_packed"]
 
 
 def test_what_is_published_later_is_not_in_it(broker: Any, topic: str, connection: Session) -> None:
