@@ -44,12 +44,13 @@ def test_reading(connection: Session, connect: Connect) -> None:
     assert faults(reader) - before < 10 * MOST_PAGES
 
 
-def test_writing(connection: Session) -> None:
+def test_writing(connection: Session, connect: Connect) -> None:
     connection.create_topic(topic="large")
     write_id = begin(connection, topic="large", atomic=False)
+    writer = connect()
 
     def write(chunk: int) -> None:
-        connection.write_chunk(
+        writer.write_chunk(
             write_id=write_id,
             task=0,
             task_attempt=NOBODY,
@@ -60,8 +61,8 @@ def test_writing(connection: Session) -> None:
 
     for chunk in range(3):
         write(chunk)
-    before = faults(connection)
+    before = faults(writer)
     for chunk in range(3, 13):
         write(chunk)
     # the pages of the tables come to it, about 360; where memory is not kept it is 1000
-    assert faults(connection) - before < 10 * (MOST_PAGES + 400)
+    assert faults(writer) - before < 10 * (MOST_PAGES + 400)
