@@ -1,7 +1,7 @@
 create function pgq._keep_memory()
 returns integer
 language sql immutable parallel safe
-as $$ select octet_length(repeat(repeat(' ', 1000), 2000)) $$;
+as $$ select octet_length(repeat(repeat(' ', 1000), 4000)) $$;
 
 comment on function pgq._keep_memory() is
 'Has this session keep the memory of a bulk call for the next one, some megabytes at most. The C

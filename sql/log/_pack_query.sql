@@ -79,13 +79,13 @@ begin
                     when count(m.headers) > 0
                         then array_agg(
                             case
-                                when m.headers is not null then (
-                                    select
-                                        coalesce(
-                                            jsonb_agg(to_jsonb(h)), '[]'
-                                        )::text
-                                    from pgq._header_pairs(m.headers) as h
-                                )
+                                when m.headers is not null
+                                    then to_jsonb(
+                                        array(
+                                            select h
+                                            from pgq._header_pairs(m.headers) as h
+                                        )
+                                    )::text
                             end
                         )
                 end
